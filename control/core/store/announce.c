@@ -20,7 +20,7 @@ void objects_announce(struct control *c, uint32_t slot)
 		return;
 	if (c->table->slot[slot].state == OBJECT_CREATING && o->creator == NULL &&
 	    o->participant == NULL)
-		return; /* the directory has not agreed yet that it is */
+		return; /* the directory has not admitted the create yet */
 	if (o->announce)
 		o->changed = true;
 	else {
@@ -70,7 +70,7 @@ void objects_value(struct control *c, uint32_t slot, struct message_have *have)
 	if ((s->state != OBJECT_SEALED && !have->create) || s->size > OBJECT_INLINE_MAX)
 		return;
 	if (!(s->flags & OBJECT_FLAG_PRIMARY) && !have->create)
-		return; /* the directory is where a copy came from */
+		return; /* it is a copy of a value that the directory has */
 	have->value = c->memory + s->offset;
 	have->value_bytes = (uint32_t)s->size;
 	have->has_value = 1;
@@ -121,7 +121,7 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	if (refused && o->participant) {
 		c->store->ops->refused(c, o, status);
 	} else if (refused && call->message.have.made) {
-		objects_announce(c, slot); /* it is complete by now, as any other */
+		objects_announce(c, slot); /* it is complete by now: announced like any other */
 		reconcile_more(c);
 	} else if (refused) {
 		objects_kill(c, slot, "the object was deleted: get it again");
@@ -150,7 +150,7 @@ static void objects_announce_one(struct control *c, struct object *o)
 	objects_have(c, slot, &m);
 	o->announce = calls_start(c, control_shard(c, &s->id), &m, slot, UINT64_MAX,
 				  objects_announced, o);
-	if (o->announce == NULL) { /* too many calls: when the next one ends */
+	if (o->announce == NULL) { /* too many calls: sent when one ends */
 		list_append(&c->store->objects.dirty, &o->dirty);
 		return;
 	}
@@ -223,7 +223,7 @@ void objects_disown(struct control *c, const struct object_id *id, uint64_t gene
 
 	m.object.id = *id;
 	m.object.generation = generation;
-	/* Best effort: a receiver that is sent here in vain tells the owner. */
+	/* Best effort: a receiver that finds nothing here tells the owner. */
 	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.call_ns,
 		    objects_disowned, NULL);
 }

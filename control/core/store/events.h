@@ -14,24 +14,25 @@ struct object;
 struct object_id;
 
 struct store_ops {
-	/* Its readers lose it, and what makes it must stop. */
+	/* The object is killed: its readers lose it, its fetch or participant must stop. */
 	void (*killed)(struct control *c, struct object *o, const char *why);
-	/* Local waits for it end with status; nothing else ends. */
+	/* Local waits for the object end with this status; nothing else ends. */
 	void (*failed)(struct control *c, struct object *o, int32_t status, const char *why);
 	/* The table has no object of this id any more. */
 	void (*gone)(struct control *c, const struct object_id *id);
-	/* It is final. */
+	/* The object is final. */
 	void (*sealed)(struct control *c, struct object *o);
-	/* More of it can be read, or it is final. */
+	/* More bytes of the object can be read, or it is final. */
 	void (*progress)(struct control *c, struct object *o);
-	/* The owner has acknowledged the complete object; has refused one that is being made. */
+	/* The owner has acknowledged the complete object; has refused one that a participant
+	 * builds. */
 	void (*announced)(struct control *c, struct object *o);
 	void (*refused)(struct control *c, struct object *o, int32_t status);
-	/* The directory knows who leads what it is made from. */
+	/* The owner knows a coordinator of the object's reduce. */
 	void (*led)(struct control *c, struct object *o);
-	/* Fills in the nodes that feed it. */
+	/* Fills in the nodes that feed the object here. */
 	void (*upstreams)(struct control *c, const struct object *o, struct message_have *have);
-	/* Goes on with a fetch of an earlier control. False: it cannot. */
+	/* Continues a fetch of an earlier control process. False: it cannot. */
 	bool (*adopt)(struct control *c, uint32_t slot);
 	/* There may be room now: nodes of pinned replicas have answered. */
 	void (*room)(struct control *c);

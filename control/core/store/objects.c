@@ -83,8 +83,9 @@ static void objects_free(struct control *c, uint32_t slot)
 	objects_set_state(c, slot, OBJECT_FREE);
 }
 
-/* Marks what the clients have pinned. After a state that keeps new readers away has been written,
- * the fence makes sure that each reader either sees it or is seen here. */
+/* Marks the objects that clients have pinned. The fence orders the state written before, which
+ * keeps new readers away, and the pins read after: so each reader either sees the state or is seen
+ * here. */
 void objects_scan_pins(struct control *c)
 {
 	if (c->store->objects.old_clients)
@@ -137,7 +138,7 @@ void objects_claim(struct object *o)
 	list_remove(&o->of_session);
 }
 
-/* Their creators will not come back. */
+/* Aborts the unclaimed objects: their creators will not come back. */
 static void objects_give_up_unclaimed(struct control *c)
 {
 	list_each(l, after, &c->store->objects.unclaimed)
@@ -188,7 +189,7 @@ static bool objects_may_go(struct control *c, const struct object *o)
 	return objects_unused(c, o) && replica_lives(c, o) == REPLICA_LIVES;
 }
 
-/* Evicts the copy that was not used for longest. Returns false when none may go. */
+/* Evicts the least recently used copy. Returns false when none may be evicted. */
 static bool objects_evict(struct control *c)
 {
 	objects_scan_pins(c);
@@ -324,7 +325,8 @@ void objects_set_creator(struct control *c, uint32_t slot, const struct control_
 		(struct object_creator){.birth = who->birth,
 					.user = who->user,
 					.owned = object_table_creators(c->table)[slot].owned};
-	atomic_signal_fence(memory_order_release); /* we may be killed: it holds when it is named */
+	atomic_signal_fence(memory_order_release); /* this process may be killed: the record is
+						      valid before it is named */
 	crash_point();
 	c->table->slot[slot].creator = who->process;
 }
@@ -416,7 +418,7 @@ void objects_appoint(struct control *c, uint32_t slot)
 	list_remove(&objects_at(c, slot)->link);
 	list_append(&c->store->spills.kept, &objects_at(c, slot)->link);
 	c->counters.appointed++;
-	objects_announce(c, slot); /* a small one goes back into the directory */
+	objects_announce(c, slot); /* the directory gets the value of a small object back */
 }
 
 void objects_kill(struct control *c, uint32_t slot, const char *why)

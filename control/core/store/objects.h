@@ -23,7 +23,7 @@ struct owner;
 struct session;
 struct stage;
 
-struct object {			/* one per slot; what clients need not see */
+struct object {			/* one per slot; the part that clients do not see */
 	struct list link;	/* SEALED and evictable: on lru, else on spills.kept; ZOMBIE: on
 				 * zombies */
 	struct list restore;	/* SPILLED: on spills.wanted */
@@ -33,29 +33,30 @@ struct object {			/* one per slot; what clients need not see */
 	struct list serves;	/* struct serve.of_object */
 	struct list mirrors;	/* struct stage.mirror */
 	struct session *creator;
-	struct owner *owned; /* whose bytes these are; NULL: nobody's */
-	struct stage *stage; /* the one that may be used; not one that is being dropped */
-	struct fetch *fetch; /* FETCHING */
-	struct participant *participant; /* CREATING: it is made from others */
+	struct owner *owned;		 /* the user whose quota the bytes count in; NULL: none */
+	struct stage *stage;		 /* not one that is being dropped */
+	struct fetch *fetch;		 /* FETCHING */
+	struct participant *participant; /* CREATING: a reduce builds it */
 	struct creation *creation; /* CREATING: a client writes it in a private staging buffer */
 	struct call *announce;
 	uint64_t pinned_scan; /* the last scan that found a pin */
-	uint64_t rate;	      /* bytes per second at which it came, until the directory was told */
+	uint64_t rate;	      /* bytes per second at which it arrived, until that is announced */
 	uint32_t range;
 	uint32_t holds;	      /* stages that touch its bytes */
-	uint32_t owner;	      /* number + 1 of the directory node that was told of it; 0: none */
-	uint64_t owner_epoch; /* members_epoch of then */
-	uint32_t replica;     /* node + 1 that keeps it; 0: none is known */
+	uint32_t owner;	      /* number + 1 of the shard owner that has acknowledged it; 0: none */
+	uint64_t owner_epoch; /* members_epoch of that acknowledgement */
+	uint32_t replica;     /* node + 1 with the pinned replica; 0: not known */
 	uint32_t replica_unknown; /* times in a row that the directory knew none */
 	uint64_t replica_incarnation;
 	uint64_t replica_store; /* its store_incarnation; 0: not known */
-	bool hidden;		/* combine: the directory is not told of it */
-	bool gathered;		/* combine: its parts are ranges of it, which are not added up */
+	bool hidden;		/* of a participant: not announced */
+	bool gathered;		/* of a participant: assembled from segments, not a sum */
 	bool changed;		/* changed while the announcement was under way */
-	bool adopted;	/* from an earlier control, whose clients' pins are not known here */
-	bool spilling;	/* being written to a file */
+	bool adopted;  /* from an earlier control process, whose clients' pins are not known here */
+	bool spilling; /* being written to a file */
 	bool restoring; /* SPILLED: being read */
-	bool unclaimed; /* CREATING: its creator, a client of before, has not come back yet */
+	bool unclaimed; /* CREATING: its creator, a client of an earlier control process, has not
+			 * reconnected yet */
 };
 
 struct objects {
@@ -66,13 +67,14 @@ struct objects {
 	struct list zombies;
 	struct list dirty;
 	struct list unclaimed;
-	struct list late; /* came with an answer of the directory, which knows most of it */
+	struct list late; /* came with an answer of the directory: announced later */
 	struct timer reap, later, replica_timer;
 	uint64_t scan;
 	_Atomic uint64_t **pins; /* SESSION_PINS words of each client, by number; NULL: none */
 	uint32_t pins_count;
 	uint32_t count, zombie_count;
-	bool old_clients; /* of an earlier control may still read, or write, what was adopted */
+	bool old_clients; /* clients of an earlier control process may still read or write adopted
+			     objects */
 	uint32_t announcing;
 	uint32_t
 		sweep; /* next slot of a sweep that marks everything dirty; TABLE_SLOT_NONE: none */
@@ -81,9 +83,9 @@ struct objects {
 struct control_config;
 void objects_carve(struct objects *o, struct arena *a, const struct control_config *config);
 
-/* Takes over the table: sealed objects stay. While clients of the control before are still there,
- * what they create waits for them to come back, what was arriving goes on, and the rest becomes
- * zombies; without them all of that is freed. 0 or -EPROTO. */
+/* * Takes over the table of an earlier control process: sealed objects stay. While its clients
+ * still live, their creations wait for them to reconnect, fetches continue, and the rest becomes
+ * zombies; without such clients all of that is freed. 0 or -EPROTO. */
 int objects_attach(struct control *c);
 /* The creator of an unclaimed object has come back. */
 void objects_claim(struct object *o);
@@ -99,7 +101,7 @@ const char *objects_name(struct control *c, uint32_t slot);
 /* Only the word that readers see. */
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
 
-/* Whose it is while it is being created, for another control. */
+/* Records the creator of an object in the table, for a later control process. */
 struct control_client;
 void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who);
 /* A client writes it in a private staging buffer. */
@@ -117,43 +119,44 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 void objects_publish(struct control *c, uint32_t slot, uint64_t watermark);
 /* The whole object is final; the caller announces it. */
 void objects_seal(struct control *c, uint32_t slot, bool primary);
-/* Takes it from its readers: waits end with -ESTALE, the memory is freed as soon as may be. */
+/* Takes the object from its readers: waits end with -ESTALE, the memory is freed when nobody uses
+ * it. */
 void objects_kill(struct control *c, uint32_t slot, const char *why);
-/* The same where another generation takes its place: waits end with -ERESTART, ask again. */
+/* The same, and another generation follows: waits end with -ERESTART, so clients get it again. */
 void objects_replace(struct control *c, uint32_t slot, const char *why);
-/* The same where nothing takes its place: local waits end with -ECANCELED. */
+/* The same, and nothing follows: local waits end with -ECANCELED. */
 void objects_cancel(struct control *c, uint32_t slot, const char *why);
-/* The same where the rest of it is lost: waits end with -ENODATA. */
+/* The same, as its other bytes are lost: waits end with -ENODATA. */
 void objects_lose(struct control *c, uint32_t slot, const char *why);
 /* A stage has let go. */
 void objects_release(struct control *c, uint32_t slot);
 /* More bytes have arrived. */
 void objects_progress(struct control *c, uint32_t slot);
-/* It was used: it is evicted last. */
+/* The object was used: it becomes the last to be evicted. */
 void objects_touch(struct control *c, uint32_t slot);
-/* It is the copy that stays, from now on. */
+/* This copy becomes the pinned replica. */
 void objects_appoint(struct control *c, uint32_t slot);
-/* The words in which that client says what it reads; NULL: it has gone. */
+/* Registers the pin words of a client; NULL: it has gone. */
 void objects_pins(struct control *c, uint32_t reader, _Atomic uint64_t *pins);
 bool objects_pinned(struct control *c, uint32_t slot);
-/* Finds out what clients have pinned; whether one is not, as was found last. */
+/* Scans the pin words of all clients; whether the last scan found an object unpinned. */
 void objects_scan_pins(struct control *c);
 bool objects_unpinned(const struct control *c, const struct object *o);
 /* Space of the store, evicting others for it; errors as of objects_insert. */
 int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range);
-/* One that was SPILLED has its bytes again, in its range. */
+/* A SPILLED object has its bytes again, in its range. */
 void objects_restored(struct control *c, uint32_t slot);
 /* Frees the zombies that nobody uses any more. */
 void objects_reap(struct control *c);
 
-/* Why there was no room for an object of that size (objects_insert). */
+/* Writes why there was no room for an object of that size (objects_insert). */
 struct text;
 void objects_no_room(struct control *c, int error, uint64_t size, struct text *t);
 
-/* What is known of an object must hold: it comes from others. */
+/* Whether the description of an object, which comes from another node, makes sense. */
 bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 
-/* announce.c: telling the directory what this node holds */
+/* announce.c: announcing this node's objects to their shard owners */
 void objects_announce(struct control *c, uint32_t slot);
 /* The same, but deferred a little, so as not to delay other receivers of the object. */
 void objects_announce_later(struct control *c, uint32_t slot);
@@ -161,11 +164,11 @@ void objects_announce_later(struct control *c, uint32_t slot);
 void objects_announce_all(struct control *c);
 /* Whether the owner of its id may not know the object. */
 bool objects_unacked(struct control *c, uint32_t slot);
-/* Sends as many as may be under way. */
+/* Sends announcements, as many as may be open at a time. */
 void objects_announce_pump(struct control *c);
 /* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */
 void objects_disown(struct control *c, const struct object_id *id, uint64_t generation);
-/* Whether that is so: nothing of it is here. */
+/* Whether nothing of that generation is here. */
 bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation);
 /* A HAVE about the object as it is now, without its value. */
 void objects_have(struct control *c, uint32_t slot, struct message *m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Takes over the store and table of a dataplane, or of an earlier control: objects_attach. What it
- * reads is checked as if it came from a stranger.
+ * * Takes over the store and table of a dataplane, or of an earlier control process:
+ * objects_attach. Everything that it reads is checked like input from outside.
  */
 #include <errno.h>
 #include "room.h"
@@ -31,8 +31,7 @@ static bool objects_table_valid(const struct control *c)
 	       t->store_bytes >= 2 * SCRATCH_BYTES_MIN;
 }
 
-/* Zeroes it, but does not write where nothing is: the pages of slots never used stay unallocated.
- */
+/* Zeroes it, but does not write to pages that are zero: those of unused slots stay unallocated. */
 static void objects_wipe(struct object *o)
 {
 	static const struct object nothing;
@@ -136,7 +135,7 @@ static void objects_entomb(struct control *c, uint32_t slot)
 	c->store->objects.zombie_count++;
 }
 
-/* Whether the object is one that this node could have made. */
+/* Whether the slot is consistent: this node could have written it. */
 static bool objects_sound(struct control *c, uint32_t slot)
 {
 	const struct object_slot *s = &c->table->slot[slot];
@@ -179,7 +178,7 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	}
 }
 
-/* What an earlier control has put into a file. */
+/* Keeps an object that an earlier control process has spilled to a file. */
 static void objects_keep_spilled(struct control *c, uint32_t slot)
 {
 	struct object *o = &c->store->objects.meta[slot];

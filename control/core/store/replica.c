@@ -8,7 +8,7 @@
 
 enum {
 	REPLICA_PATIENCE = 5
-}; /* answers without a pinned replica: its node may be about to announce it */
+}; /* answers that name none before it counts as lost: its node may be about to announce it */
 
 static struct node *replica_node(struct control *c, const struct object *o)
 {

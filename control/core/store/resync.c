@@ -4,7 +4,7 @@
 
 #define RECONCILE_NS UINT64_C(20000000)
 
-enum { RECONCILE_SENDING_MAX = 64 }; /* as many as fit the message slots with what else leaves */
+enum { RECONCILE_SENDING_MAX = 64 }; /* leaves message slots for other requests */
 
 static void reconcile_fire(struct control *c, struct timer *t);
 
@@ -71,13 +71,14 @@ static bool reconcile_unclaimed(struct control *c, const struct node *n)
 	return false;
 }
 
-/* What a HAVE to that node that is out, of what an earlier life may have told it, forbids to say.
- * It may have found no message slot, and be sent again after what we say now. */
+/* How much ANNOUNCED may say to a node while older HAVEs to it are unanswered. They may be of
+ * objects that were announced in an earlier epoch; and one that found no message slot is sent again
+ * after the ANNOUNCED. */
 enum reconcile_may {
-	RECONCILE_ALL,	/* nothing: when it was answered, the object is told in this life */
-	RECONCILE_VIEW, /* that it may forget the rest: one of the others waits there for its
-			 * decision, which may wait for us */
-	RECONCILE_NOTHING,
+	RECONCILE_ALL,	   /* the present epoch: each object is acknowledged in it */
+	RECONCILE_VIEW,	   /* only the view: an open HAVE waits there for a decision that may
+			    * depend on this ANNOUNCED */
+	RECONCILE_NOTHING, /* no ANNOUNCED now */
 };
 
 static enum reconcile_may reconcile_may(const struct control *c, const struct node *n)
@@ -106,7 +107,7 @@ static enum reconcile_may reconcile_may(const struct control *c, const struct no
 /* Returns false when that must wait. */
 static bool reconcile_send(struct control *c, struct node *n)
 {
-	/* of a list of owners none waits for it */
+	/* configured owners do not wait for a view */
 	uint64_t view = c->config.shards > 0 ? 0 : c->cluster->members.view,
 		 epoch = members_epoch(c, n);
 	bool known = n->acked_epoch == 0 || n->acked_epoch == epoch;
@@ -133,10 +134,9 @@ static bool reconcile_send(struct control *c, struct node *n)
 
 static void reconcile_fire(struct control *c, struct timer *t)
 {
-	bool done =
-		c->store->objects.sweep == TABLE_SLOT_NONE &&
-		list_empty(&c->store->objects.dirty) && holds_acked(c) &&
-		!c->cluster->members.changed; /* else lives have risen, and the sweep is to come */
+	bool done = c->store->objects.sweep == TABLE_SLOT_NONE &&
+		    list_empty(&c->store->objects.dirty) && holds_acked(c) &&
+		    !c->cluster->members.changed; /* else epochs have risen, and a sweep follows */
 	struct node *n;
 
 	if (c->table == NULL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Removes stale directory entries of this node. HAVE only adds entries; DROP is sent once, and may
- * be lost with a connection or a control, or go to a new owner while the old one lives on out of
- * reach. So when all objects are announced to an owner again, ANNOUNCED follows: the owner forgets
- * entries of this node that were not announced since. HAVE and GET carry the epoch (members_epoch)
- * in which they are sent, ANNOUNCED the epoch that is complete, so their order does not matter.
- * Called by announce.c and the cluster's events.
+ * Removes stale directory entries of this node. HAVE only adds entries; DROP is sent
+ * once, and may be lost with a connection or a process, or go to a new owner while the old one
+ * lives on unreachable. So when all objects are announced to an owner again, ANNOUNCED follows: the
+ * owner forgets entries of this node that were not announced since. HAVE and GET carry the epoch
+ * (members_epoch) in which they are sent, ANNOUNCED the epoch that is complete, so their order does
+ * not matter. Called by announce.c and the cluster's events.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_RESYNC_H
 #define SARISSA_CONTROL_CORE_STORE_RESYNC_H
@@ -32,7 +32,7 @@ void reconcile_more(struct control *c);
  * present epoch, as it says what holds now; a GET keeps its first one, as the owner has booked a
  * copy for it then. */
 void reconcile_stamp(struct control *c, struct node *n, struct message *m);
-/* The node may have entries that an earlier control here has announced. */
+/* The node may have entries that an earlier control process of this node announced. */
 void reconcile_asked(struct node *n);
 
 #endif

@@ -41,7 +41,7 @@ static uint64_t spill_bytes(struct control *c, uint32_t slot)
 	return c->table->slot[slot].size;
 }
 
-/* The file is not there any more, or will not be. */
+/* Deletes the spill file. */
 static void spill_remove(struct control *c, uint32_t slot)
 {
 	const struct control_spill file = spill_file(c, slot);
@@ -95,7 +95,8 @@ bool spill_leaving(const struct control *c)
 	return spills(c)->writes > 0;
 }
 
-/* Whether all that may go, with what is free already, would do: otherwise nothing goes. */
+/* Whether spilling all objects that may leave would free so many bytes; otherwise none is spilled.
+ */
 static bool spill_would_do(struct control *c, uint64_t bytes)
 {
 	uint64_t there = spills(c)->leaving_bytes + c->store->objects.scratch_offset -

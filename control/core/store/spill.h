@@ -26,30 +26,30 @@ struct object;
 
 struct spills {
 	struct list kept; /* struct object.link: pinned replicas, the one least lately used first */
-	struct list wanted;	/* struct object.restore: to be read when there is room */
+	struct list wanted;	/* struct object.restore: objects to read when there is room */
 	uint64_t files_bytes;	/* spilled, and being written */
 	uint64_t leaving_bytes; /* of the store, being written */
 	uint32_t writes, reads;
 	uint32_t objects; /* spilled */
-	uint64_t mute_ns; /* nothing is written before that: it has failed just now */
+	uint64_t mute_ns; /* no write before this time: the last one failed */
 };
 
 void spill_init(struct control *c);
-/* Begins to write objects out until there will be room for so many bytes. False: there will not. */
+/* Begins to spill until there will be room for so many bytes. False: there will not be. */
 bool spill_make_room(struct control *c, uint64_t bytes);
-/* Whether some will leave the store soon. */
+/* Whether objects are being spilled. */
 bool spill_leaving(const struct control *c);
-/* Somebody needs the bytes of the object, which is SPILLED: it is read as soon as may be, or what
- * waits for it here ends with -ENOSPC. */
+/* The bytes of a SPILLED object are needed: reads it when there is room; if there can be none,
+ * local waits for it end with -ENOSPC. */
 void spill_restore(struct control *c, uint32_t slot);
-/* Reads more of those that are wanted: there may be room. */
+/* There may be room: reads more of the wanted objects. */
 void spill_pump(struct control *c);
-/* What control_spilled and control_restored are without their turn. */
+/* The results of a write and of a read, as control_spilled and control_restored report them. */
 void spill_wrote(struct control *c, uint32_t slot, int error);
 void spill_has_read(struct control *c, uint32_t slot, int error);
 /* The object, which is SPILLED, is being killed. */
 void spill_killed(struct control *c, uint32_t slot);
-/* Whether an earlier control has spilled the object of the slot, and its file is there. */
+/* Whether an earlier control process has spilled the object of the slot, and the file exists. */
 bool spill_found(struct control *c, uint32_t slot);
 
 #endif

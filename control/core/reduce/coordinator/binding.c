@@ -48,7 +48,7 @@ static void reduce_bind(struct control *c, struct reduce *r, struct reduce_sourc
 		reduce_start(c, r, graph_vertex_of(&r->plan.graph, j, slot));
 }
 
-/* The next one after that arrival which is known, in reach and in no slot. */
+/* The first source after that arrival that is known, reachable and in no slot; NULL: none. */
 static struct reduce_source *reduce_next(struct control *c, struct reduce *r, uint32_t after)
 {
 	struct reduce_source *next = NULL;
@@ -82,7 +82,7 @@ void reduce_fill(struct control *c, struct reduce *r)
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-/* What is there, by node, in order of arrival; at most num sources in all. */
+/* Groups the reachable sources by node, in order of arrival; at most num sources in all. */
 static void reduce_groups(struct control *c, struct reduce *r, struct planner_request *q,
 			  struct planner_group *group)
 {
@@ -122,8 +122,9 @@ static void reduce_request_plan(struct control *c, struct reduce *r, struct plan
 	reduce_groups(c, r, q, c->coordinator->reduces.group);
 }
 
-/* Of a large target what is built of it lies on the workers that have its place there, as this node
- * cuts it: nodes alike need not carry it from one of theirs to another. */
+/* Names the object of a vertex. The name decides which worker has it. For a large target that is
+ * the worker that will have the same range of the target, if nodes have as many workers as this
+ * one: then no participant moves bytes from one of its workers to another. */
 static void reduce_name_hidden(const struct control *c, struct reduce *r, uint32_t v)
 {
 	uint32_t chunks = (uint32_t)chunk_count(r->from.size, r->from.chunk_bytes);
@@ -197,7 +198,7 @@ void reduce_plan(struct control *c, struct reduce *r)
 		return;
 	r->state = REDUCE_RUNNING;
 	reduce_accept(c, r);
-	if (!r->from.sized) /* nothing is there yet: the first one says how large */
+	if (!r->from.sized) /* no source is known yet: the first one says how large they are */
 		return;
 	if (planner_choose(q, &choice)) {
 		reduce_fail(c, r, -EINVAL, "the sources are too large to be reduced");

@@ -36,12 +36,13 @@ bool reduce_commit_hopeless(const struct control *c, const struct reduce *r)
 	       c->now_ns - r->commit.lost_ns >= c->config.settle_ns;
 }
 
-/* Whether somebody has all of it, now that its holder has not. */
+/* The holder has lost the result: ends the reduce if another node has a complete copy, or if none
+ * can turn up. */
 static void commit_look_for_copies(struct control *c, struct reduce *r)
 {
 	if (directory_has_complete(&c->directory->shard, &r->by_id.id))
 		commit_finished(c, r);
-	else if (reduce_gathers(r)) /* others may get it */
+	else if (reduce_gathers(r)) /* receivers may complete theirs */
 		reduce_receivers_check(c, r);
 	else if (reduce_commit_hopeless(c, r))
 		reduce_end(c, r, -ESTALE, commit_lost);
@@ -122,8 +123,9 @@ static struct node *commit_judge(struct control *c, const struct reduce *r)
 					: peers_node(c, r->want.caller);
 }
 
-/* A delegate that has become the owner. As in delegate_proposed, nothing is agreed to that the
- * owner before may have decided otherwise, or that is lost. Returns whether to ask nobody now. */
+/* A delegate has become the shard owner. As in delegate_proposed, it does not agree to a result
+ * that may contradict the earlier owner's decision, or that is lost. Returns whether the commit
+ * must wait, or has ended. */
 static bool commit_put_off(struct control *c, struct reduce *r)
 {
 	const struct message_used used = {.target = r->by_id.id, .asked = r->want.asked};
@@ -140,8 +142,9 @@ static bool commit_put_off(struct control *c, struct reduce *r)
 	return true;
 }
 
-/* The coordinator before may have made a result without the requester's agreement: of small values,
- * or because it took the requester for dead. A holder of that result may announce it soon. */
+/* An earlier coordinator may have made a result without the requester's agreement: from small
+ * values, or because it believed that the requester was dead. A holder may announce that result
+ * soon. */
 static bool commit_too_early(struct control *c, const struct reduce *r)
 {
 	if (r->delegated.is_delegate || !ownership_settling(c, &r->by_id.id))
@@ -154,7 +157,7 @@ static void commit_ask(struct control *c, struct reduce *r)
 {
 	struct message m = {.kind = r->delegated.is_delegate ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
 
-	if (commit_too_early(c, r) || commit_put_off(c, r)) /* until the watch comes round */
+	if (commit_too_early(c, r) || commit_put_off(c, r)) /* the watchdog calls again */
 		return;
 	m.used.target = r->by_id.id;
 	m.used.asked = r->want.asked; /* the rest: reduce_fill_commit */
@@ -179,7 +182,7 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 		reduce_links_show(c, r);
 	}
 	timers_cancel(&c->timers, &r->deadline);
-	/* A source that comes now is too late, and must not end it. */
+	/* A source that arrives now is too late. It must not end the reduce. */
 	for (uint32_t i = 0; i < r->from.count; i++)
 		reduce_unlocate(c, &r->from.source[i]);
 	if (r->delegated.is_delegate)
@@ -201,7 +204,7 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 	if (r->delegated.is_delegate || (n && members_live(n))) {
 		if (r->commit.call)
 			return;
-		/* no call was free: nothing is decided by that */
+		/* no call was free: try again */
 		if (r->state == REDUCE_COMMITTED)
 			reduce_commit_finish(c, r, r->commit.holder);
 		else if (c->now_ns >= r->commit.ask_ns)

@@ -58,8 +58,8 @@ static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
 
 /* ---- several of one owner ------------------------------------------------------------------- */
 
-/* Whether source i is asked for with k, the nearest before it of its owner; together[k]: how many
- * source k is asked for with. */
+/* Lets the LOCATE of source k, the last before i with the same owner, name source i too.
+ * together[k]: place of k among the sources of that LOCATE. False: there is no room. */
 static bool reduce_joins(struct reduce *r, uint32_t *together, uint32_t k, uint32_t i)
 {
 	if (k == REDUCE_NONE || together[k] == MESSAGE_OTHERS_MAX)
@@ -105,7 +105,7 @@ void reduce_fill_locate(struct control *c, struct call *call)
 		c->coordinator->reduces.ids[m->others_count++] = r->from.source[i].id;
 }
 
-/* The others are asked for one by one. */
+/* Locates the other sources of that LOCATE one by one. */
 static void reduce_part(struct control *c, struct reduce_source *s)
 {
 	struct reduce *r = s->reduce;
@@ -120,8 +120,8 @@ static void reduce_part(struct control *c, struct reduce_source *s)
 	}
 }
 
-/* Whether an answer says what was asked: all the others are in the sum that came, or none is, and
- * all those are asked for one by one. */
+/* Whether the answer to a LOCATE of several sources can be used: it has the sum of all of them, or
+ * the value of the first alone. In the second case the others are located one by one. */
 static bool reduce_fits(struct control *c, struct reduce_source *s, const struct message_got *got)
 {
 	const struct reduce *r = s->reduce;
@@ -135,7 +135,8 @@ static bool reduce_fits(struct control *c, struct reduce_source *s, const struct
 	return got->others == 0;
 }
 
-/* The value that came was the sum with the others. Returns how many they are. */
+/* The value is the sum of all sources of that LOCATE. Returns how many there are beside the first.
+ */
 static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
 {
 	uint32_t others = 0;
@@ -146,7 +147,7 @@ static uint32_t reduce_sum_others(struct reduce *r, struct reduce_source *s)
 		s->next = other->next;
 		other->next = REDUCE_NONE;
 		other->with = false;
-		other->state = SOURCE_KNOWN; /* but not where it is: its generation is 0 */
+		other->state = SOURCE_KNOWN; /* generation 0: its holder is not known */
 		other->slot = 0;
 		others++;
 	}
@@ -216,7 +217,8 @@ void reduce_roomless(struct control *c)
 	}
 }
 
-/* Values do not come along: they must all be streamed. */
+/* The sources are not small: all must be streamed. Locates those again whose values came in sums.
+ */
 static void reduce_small_not(struct control *c, struct reduce *r)
 {
 	r->sum.small = false;
@@ -228,7 +230,7 @@ static void reduce_small_not(struct control *c, struct reduce *r)
 			continue;
 		s->state = SOURCE_ABSENT;
 		if (r->rule.args.least &&
-		    r->state == REDUCE_LOCATING) { /* its deadline waits for it */
+		    r->state == REDUCE_LOCATING) { /* the policy waits for its answer */
 			s->state = SOURCE_ASKED;
 			r->from.unanswered++;
 		}
@@ -282,7 +284,7 @@ uint64_t reduce_deadline(const struct reduce *r)
 	return r->rule.located_ns + r->rule.args.wait_ns;
 }
 
-/* Those that a plan would find, or whose values are in the sum. */
+/* The number of sources that a plan would find, or whose values are in the sum. */
 static uint32_t reduce_present(struct control *c, const struct reduce *r)
 {
 	uint32_t present = 0;
@@ -309,8 +311,7 @@ void reduce_view(struct control *c, const struct reduce *r, struct policy_view *
 		v->present = reduce_present(c, r);
 }
 
-/* Whether the plan has to wait for others. While nothing is there that tells how large they are,
- * the request goes on, and is planned for what comes first. */
+/* Whether the plan must wait for more answers. */
 static bool reduce_waits(struct control *c, const struct reduce *r)
 {
 	struct policy_view v;
@@ -326,8 +327,8 @@ static void reduce_turn_fire(struct control *c, struct timer *t)
 	reduce_turn(c, list_item(t, struct reduce, turn));
 }
 
-/* All sources are located, and the deadline has not come. The REDUCE is accepted, as nothing can
- * refuse it any more; or it is delegated, and the delegate waits for the deadline. */
+/* The policy says to wait. Once all sources have a first answer nothing can refuse the REDUCE any
+ * more: it is delegated, and the delegate waits; or it is accepted. */
 static void reduce_wait(struct control *c, struct reduce *r, uint64_t retry_ns)
 {
 	if (r->from.unanswered == 0 && r->from.sized && !r->sum.small && reduce_delegate(c, r))
@@ -402,7 +403,8 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 	s->node = got->holder;
 	s->arrival = ++r->from.arrivals;
 	if (r->sum.small) {
-		/* Nobody agrees to small ones: one that was read may be about to be announced. */
+		/* Small results have no commit. An earlier one may have been read, and be about to
+		 * be announced. */
 		if (ownership_settling(c, &r->by_id.id)) {
 			r->superseded = NULL;
 			reduce_drop(c, r);
@@ -416,12 +418,12 @@ static void reduce_known(struct control *c, struct reduce_source *s, const struc
 		reduce_answered(c, r, first);
 }
 
-/* One source less to wait for. Returns whether the call goes on: the reduce may have ended. */
+/* The source is not there. Returns whether its LOCATE stays open: the reduce may have ended. */
 static bool reduce_absent(struct control *c, struct reduce_source *s, struct call *call)
 {
 	struct reduce *r = s->reduce;
 
-	/* it may come back: nobody is left out when this is asked again */
+	/* a holder that failed may have recovered: a repeated LOCATE excludes no node */
 	s->failed = call->message.get.failed = MESSAGE_NODE_NONE;
 	if (s->state != SOURCE_ASKED)
 		return true;
@@ -436,7 +438,8 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 	return true;
 }
 
-/* Nobody has it but the directory, and it must be streamed: it becomes an object of this node. */
+/* Only the directory has the source's value, and it must be streamed: makes it an object of this
+ * node. */
 static bool reduce_adopt(struct control *c, struct message_got *got)
 {
 	uint32_t slot;
@@ -486,7 +489,8 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 		}
 		s->call = call;
 		return reduce_absent(c, s, call);
-	default: /* the directory is full: it is asked again, and others go on without this one */
+	default: /* the directory is full: the call repeats; the reduce goes on without this source
+		  */
 		reduce_part(c, s);
 		return reduce_absent(c, s, call);
 	}

@@ -114,7 +114,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 	struct reduce_follower *a;
 
 	if (r && m->reduce.asked && m->reduce.asked != r->want.asked)
-		r = NULL; /* another one into the same target */
+		r = NULL; /* another reduce into the same target */
 	if (r == NULL) {
 		unknown.used.target = m->reduce.target;
 		unknown.used.status = -ENOENT;
@@ -147,7 +147,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 	list_append(&r->followers, &a->link);
 }
 
-/* generation: of a result that is there and has all sources in it, or 0. */
+/* generation: of a complete result that has all sources in it, or 0. */
 static void reduce_reply_with(struct control *c, uint32_t node, uint64_t request, int32_t status,
 			      const char *text, uint64_t generation)
 {
@@ -192,14 +192,14 @@ static bool reduce_released(struct control *c, struct call *call, const struct m
 	return false;
 }
 
-/* Best effort: a node that is not told forgets by itself. */
+/* Best effort: a node that gets no RELEASE gives up after coordinator_lost_ns. */
 static void reduce_release_node(struct control *c, const struct message *m, uint32_t node)
 {
 	calls_start(c, peers_node(c, node), m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
 		    reduce_released, NULL);
 }
 
-/* Each node that has built something for it is told once. */
+/* Sends one RELEASE to each node that has built something for the reduce. */
 static void reduce_release(struct control *c, struct reduce *r)
 {
 	struct message m = {.kind = MESSAGE_RELEASE};
@@ -293,7 +293,7 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 			  r->want.num == r->from.count ? r->out.generation : 0);
 	if (status == 0)
 		return;
-	superseded = r->superseded; /* it never was one: nobody asks how it ended */
+	superseded = r->superseded; /* the refused reduce leaves no trace */
 	r->superseded = NULL;
 	reduce_free(c, r);
 	reduce_reinstate(c, superseded);
@@ -322,7 +322,7 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 	timers_set(&c->timers, t, c->now_ns + c->config.coordinator_lost_ns / 4, reduce_beat_fire);
 	if (r->state < REDUCE_COMMITTING || reduce_gathers(r))
 		reduce_beat(c, r);
-	reduce_turn(c, r); /* others may be in reach again */
+	reduce_turn(c, r); /* sources may be reachable again */
 }
 
 /* ---- the beginning -------------------------------------------------------------------------- */
@@ -432,7 +432,7 @@ static void reduce_list(struct reduce *r, const struct message_reduce *m)
 		reduce_source_begin(r, i, m->sources[i]);
 }
 
-/* Its caller coordinates it already, and has told the node before of it. */
+/* The caller coordinates the reduce already: an earlier owner delegated it. */
 static void reduce_delegated_here(struct control *c, struct reduce *r,
 				  const struct message_reduce *m)
 {
@@ -463,8 +463,8 @@ bool reduce_calls(const struct control *c, uint32_t count)
 	return calls->used + count <= calls->capacity - calls->capacity / 4;
 }
 
-/* The latest generation of the target that was there: the directory's, or one that the last reduce
- * into it has made or known of. */
+/* The latest generation of the target before this reduce: the directory's, or one that the last
+ * reduce into the target made or knew of. */
 static uint64_t reduce_before(uint64_t before, const struct reduce *last)
 {
 	if (last && last->out.generation > before)

@@ -40,7 +40,7 @@ static void delegate_say(struct control *c, struct reduce *r, uint64_t request)
 	peers_send(c, peers_node(c, r->want.caller), &m);
 }
 
-/* It ends here; what somebody has all of stays. */
+/* Ends the reduce at the owner. A complete copy of the target stays. */
 void reduce_delegated_end(struct control *c, struct reduce *r)
 {
 	const struct entry *e = directory_find(&c->directory->shard, &r->by_id.id);
@@ -58,7 +58,7 @@ void reduce_delegated_end(struct control *c, struct reduce *r)
 	reduce_reinstate(c, superseded);
 }
 
-/* Somebody has all of what is another's: its own result is not made any more. */
+/* A node has a complete copy of the target. If this reduce has not made it, the reduce fails. */
 static void delegate_complete(struct control *c, struct reduce *r)
 {
 	if (reduce_is_another(r, directory_find(&c->directory->shard, &r->by_id.id)->generation))
@@ -96,7 +96,7 @@ static void delegate_take_back(struct control *c, struct reduce *r)
 	reduce_begin(c, r, &m);
 }
 
-/* The caller asks again and again how it ends: it does not any more. */
+/* A delegate repeats its REDUCED until the reduce ends. This one has stopped. */
 static void delegate_expired(struct control *c, struct timer *t)
 {
 	delegate_take_back(c, list_item(t, struct reduce, beat));
@@ -108,7 +108,7 @@ static void delegate_heard(struct control *c, struct reduce *r)
 		   delegate_expired);
 }
 
-/* From now on the caller coordinates it. It may know nothing of what was deleted here. */
+/* From now on the caller coordinates the reduce. It may not know the tombstones here. */
 void reduce_delegated(struct control *c, struct reduce *r, uint64_t until_ns)
 {
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, &r->by_id.id);
@@ -124,7 +124,8 @@ void reduce_delegated(struct control *c, struct reduce *r, uint64_t until_ns)
 		reduce_source_begin(r, i, r->from.source[i].id);
 }
 
-/* The caller's REDUCED that waits, if it has heard that its REDUCE is accepted. */
+/* The REDUCED of the caller that waits for the end; NULL: it has not learnt yet that its REDUCE was
+ * accepted. */
 static struct reduce_follower *delegate_follower(const struct reduce *r)
 {
 	list_each(l, after, &r->followers)
@@ -157,8 +158,8 @@ bool reduce_delegate(struct control *c, struct reduce *r)
 	return true;
 }
 
-/* Of the latest generation the directory takes it, which may be what the caller has made. An
- * earlier one must come again: it stays if no result is agreed to until then. */
+/* The directory takes the HAVE of the latest generation, which the caller may have made. The HAVE
+ * of an earlier one must be repeated: that object stays if no result is agreed to until then. */
 bool reduce_delegated_have(struct control *c, struct reduce *r, const struct message_have *have)
 {
 	const struct entry *e = directory_find(&c->directory->shard, &have->id);
@@ -171,7 +172,7 @@ bool reduce_delegated_have(struct control *c, struct reduce *r, const struct mes
 	return true;
 }
 
-/* What somebody has all of; 0: nothing. */
+/* The generation of the target that a node has a complete copy of; 0: none. */
 static uint64_t delegate_there(struct control *c, const struct reduce *r)
 {
 	if (!directory_has_complete(&c->directory->shard, &r->by_id.id))
@@ -197,7 +198,7 @@ bool reduce_delegated_ask(struct control *c, struct reduce *r, const struct node
 	}
 	other.used.generation = delegated ? delegate_there(c, r) : 0;
 	if (delegated && other.used.generation == 0)
-		return false; /* the others wait; so does the caller */
+		return false; /* the caller waits, as the followers do */
 	/* The delegate was taken for dead meanwhile, and this node coordinates: -ENOENT makes it
 	 * ask with REDUCE. The same for a generation that was made across a partition: the delegate
 	 * then drops its own. */
@@ -207,7 +208,7 @@ bool reduce_delegated_ask(struct control *c, struct reduce *r, const struct node
 	return true;
 }
 
-/* Puts down which sources are in it. Returns whether there are as many as there should be. */
+/* Notes the sources of the proposed result. Returns whether their number is allowed. */
 static bool delegate_note_sources(struct reduce *r, const struct message_used *m)
 {
 	uint32_t taken = 0;
@@ -225,8 +226,8 @@ static bool delegate_note_sources(struct reduce *r, const struct message_used *m
 	return true;
 }
 
-/* The owner before may have agreed; or, if it took the requester for dead, have made another
- * result. Then another holder may announce a complete copy soon. */
+/* An earlier owner may have agreed to the result; or, believing that the requester was dead, have
+ * made another one. Either may have a holder that announces a complete copy soon. */
 int32_t reduce_delegate_settled(struct control *c, const struct object_id *target,
 				const struct node *requester, const struct node *holder)
 {
@@ -290,13 +291,13 @@ void reduce_caller_gone(struct control *c, const struct node *n, bool dead)
 
 		if (r->want.caller != n->number)
 			continue;
-		r->delegated.undelegable =
-			true; /* what it waits with may be of an earlier control there */
+		r->delegated.undelegable = true; /* its open requests may be of the control process
+						    before the restart */
 		if (r->state != REDUCE_DELEGATED)
 			continue;
 		if (dead)
 			delegate_take_back(c, r);
-		else /* perhaps it only objects to being suspected: then it goes on asking */
+		else /* it may only have refuted a suspicion: then its REDUCED goes on coming */
 			timers_set(&c->timers, &r->beat,
 				   c->now_ns + c->config.retry_ns + c->config.stall_ns,
 				   delegate_expired);
@@ -356,9 +357,8 @@ void reduce_delegate_done(struct control *c, const struct reduce *r)
 	c->coordinator->ops->propose(c, &used);
 }
 
-/* It is about to be told that we coordinate (REDUCE), unless it has no room; then it is asked
- * again.
- */
+/* The owner does not know the reduce. The requester's REDUCE is about to tell it, unless it has no
+ * room. Asks again after a pause. */
 static void delegate_unknown(struct control *c, struct reduce *r)
 {
 	uint64_t pause_ns = DELEGATE_ASK_NS << r->commit.unknown;
@@ -396,8 +396,7 @@ void reduce_delegate_failed(struct control *c, struct reduce *r, int32_t status,
 	c->coordinator->ops->own_failed(c, &used);
 }
 
-/* The target is ours now: we coordinate as anybody does. What is got of an earlier generation is
- * told of here first, and gives way when the present one is. */
+/* This node has become the owner of the target: it coordinates like any owner. */
 void reduce_delegate_owns(struct control *c, struct reduce *r)
 {
 	uint64_t before;
@@ -405,11 +404,11 @@ void reduce_delegate_owns(struct control *c, struct reduce *r)
 
 	if (control_shard(c, &r->by_id.id) != c->cluster->self)
 		return;
-	calls_cancel(c, r->commit.call); /* PROPOSE: now it is COMMIT, to the requester here */
+	calls_cancel(c, r->commit.call); /* PROPOSE; from now on COMMIT, to the requester here */
 	r->commit.call = NULL;
 	error = directory_reserve_delegated(&c->directory->shard, &r->by_id.id, &before);
 	if (error && r->state == REDUCE_COMMITTING) {
-		reduce_drop(c, r); /* the other object may be our result: the requester looks */
+		reduce_drop(c, r); /* the other object may be the result: the requester finds out */
 		return;
 	}
 	if (error) {
@@ -422,7 +421,7 @@ void reduce_delegate_owns(struct control *c, struct reduce *r)
 	r->commit.ask_ns = 0;
 }
 
-/* Local GETs of the target need not wait for an owner that does not answer. */
+/* So local GETs of the target do not wait for an owner that does not answer. */
 void reduce_delegate_found(struct control *c, const struct reduce *r, bool retry)
 {
 	const struct reduce_vertex *p = reduce_root(r, 0);

@@ -8,7 +8,7 @@
 #include "core/directory/room.h"
 #include "room.h"
 
-/* Whether the directory knows a later one that is being made, and so would refuse the result. */
+/* Whether the directory would refuse the result because it knows a later, incomplete generation. */
 static bool recall_hidden(struct control *c, const struct message_used *m)
 {
 	const struct entry *e = directory_find(&c->directory->shard, &m->target);
@@ -17,8 +17,8 @@ static bool recall_hidden(struct control *c, const struct message_used *m)
 	       !directory_has_complete(&c->directory->shard, &m->target);
 }
 
-/* The requester has given the reduce up. In COMMITTING no node has all of it, and COMMIT must not
- * be answered by a requester that has forgotten it: so it ends here. */
+/* The requester has given the reduce up, and has forgotten it. In COMMITTING no node has the whole
+ * target yet, and no answer to COMMIT may come from it any more: the reduce ends. */
 static void recall_failed(struct control *c, struct reduce *r, const struct message_used *in)
 {
 	if (r->state == REDUCE_COMMITTING) {
@@ -55,7 +55,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		 r->want.asked == in->asked)
 		r->state == REDUCE_DELEGATED && !recall_hidden(c, in) ? reduce_drop(c, r)
 								      : reduce_give_way(c, r);
-	else if (r) /* another one may end without a result */
+	else if (r) /* another reduce, which may end without a result */
 		return r->state == REDUCE_ENDED ? 0 : -EAGAIN;
 	r = reduce_make(c, n, m->request, &reduce);
 	if (r == NULL)
@@ -101,8 +101,8 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 		r->delegated.other =
 			r->delegated.other == r->delegated.made ? 0 : r->delegated.other;
 	}
-	/* Only of a result that was agreed on has anybody all: it is not to be made again. What a
-	 * client puts is refused. */
+	/* A complete copy is a result that was agreed to: it must not be made a second time. The
+	 * put of a client is refused elsewhere (reduce_refuses). */
 	if (!undecided || have->create || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))
 		return false;
@@ -117,7 +117,7 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 		reduce_give_way(c, r);
 	} else if (r->state < REDUCE_COMMITTING) {
 		reduce_fail(c, r, -EEXIST, reduce_exists);
-	} else { /* one of the two stays: the answer to COMMIT says which */
+	} else { /* the answer to COMMIT decides which of the two results stays */
 		reduce_reply(c, n->number, m->request, -EAGAIN, "");
 		return true;
 	}

@@ -28,7 +28,7 @@ static void receiver_free(struct control *c, struct reduce_receiver *g)
 	pool_give(&c->coordinator->reduces.receivers, g);
 }
 
-/* Others have to do without it. */
+/* Removes a receiver. Those that it fed get other feeders. */
 static void receiver_drop(struct control *c, struct reduce_receiver *g)
 {
 	struct reduce *r = g->reduce;
@@ -108,7 +108,7 @@ static bool receiver_let_go(struct control *c, struct call *call, const struct m
 
 	if (answer == NULL || answer->reply.status != -EAGAIN)
 		return receiver_answered(c, call, answer);
-	g->call = NULL; /* it will tell when it is done */
+	g->call = NULL; /* its COMBINED says when it is done */
 	return false;
 }
 
@@ -119,7 +119,7 @@ void reduce_receivers_finish(struct control *c, struct reduce *r)
 		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g->call || g->dirty)
-			receiver_tell(c, r, g); /* it does not know yet what to put together */
+			receiver_tell(c, r, g); /* it does not know all of its parts yet */
 		else if (g->node != r->commit.holder)
 			g->call = reduce_commit_call(c, r, g->node, receiver_let_go, g);
 	}
@@ -178,7 +178,7 @@ void reduce_receivers_begin(struct control *c, struct reduce *r)
 	reduce_receivers_restart(c, r);
 	r->control = c;
 	directory_waiters_take(&c->directory->shard, &r->by_id.id, receiver_take, r);
-	/* A later GET would come through links that are full by then. */
+	/* Do not wait for their GETs: those would have to pass links that are full by then. */
 	for (uint32_t i = 0; r->plan.graph.eager && i < r->plan.graph.slots; i++)
 		if (receiver_of(r, r->plan.run.slot[i].host) == NULL)
 			receiver_add(c, r, r->plan.run.slot[i].host, 0);
@@ -236,7 +236,7 @@ static bool receiver_stripes_done(const struct reduce *r)
 	return true;
 }
 
-/* Nobody wants it: one node after the other is made to, until one has it. */
+/* No node has asked for the target: makes one node after the other a receiver, until one has it. */
 static void receiver_force(struct control *c, struct reduce *r)
 {
 	while (r->out.forced <= r->plan.graph.slots) {
@@ -254,7 +254,8 @@ static void receiver_force(struct control *c, struct reduce *r)
 		    "no node could put the target together: delete objects, and reduce again");
 }
 
-/* The set is chosen, and some have all of it: they give what a root would that does not. */
+/* The result is agreed to, and some receivers have all of it: they feed the others in place of
+ * roots that do not. */
 static void receiver_go_round(struct control *c, struct reduce *r)
 {
 	list_each(l, after, &r->out.receivers)
@@ -311,7 +312,7 @@ void reduce_receivers_check(struct control *c, struct reduce *r)
 		receiver_force(c, r);
 }
 
-/* The root of the stripe that somebody tells of. */
+/* The root of the segment that the message names; NULL: of an earlier plan. */
 static struct reduce_vertex *receiver_part(struct reduce *r, const struct message_combined *m)
 {
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
@@ -324,8 +325,8 @@ static struct reduce_vertex *receiver_part(struct reduce *r, const struct messag
 	return NULL;
 }
 
-/* A stripe cannot be had by somebody. Before the set is chosen it is built again; after that the
- * target is what others have of it. */
+/* A receiver cannot get a segment. Before the commit the segment is rebuilt; after it, only a
+ * complete copy of the target helps. */
 static void receiver_lost(struct control *c, struct reduce *r, struct reduce_receiver *g,
 			  const struct message_combined *m)
 {
@@ -390,7 +391,7 @@ void reduce_receivers_node_down(struct control *c, struct reduce *r, uint32_t no
 		if (reduce_host(&r->plan.vertex[i]) != node)
 			continue;
 		r->plan.run.vertex[i] &=
-			(uint8_t)~RUN_STARTED; /* not to be built again with others reading it */
+			(uint8_t)~RUN_STARTED; /* it must not be rebuilt while receivers read it */
 		r->out.broken = true;
 	}
 	if (g || r->out.broken)

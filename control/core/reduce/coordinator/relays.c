@@ -97,7 +97,7 @@ void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t no
 	struct reduce_receiver *from = NULL;
 
 	feed_map(g->reduce, &map);
-	/* by its own slot: its node may have an earlier one by now */
+	/* by the receiver's slot: the node may be the host of another one by now */
 	for (uint32_t i = 0; i < g->reduce->plan.graph.slots; i++)
 		if (map.at[i] && map.at[i]->node == node)
 			from = map.at[i];
@@ -111,7 +111,7 @@ void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t no
 		g->back_ns = c->now_ns + (FEED_BACK_NS << g->leaves);
 	g->leaves += g->leaves < FEED_LEAVES;
 	feed_set(&g->left, from->slot);
-	from->missed = from->dirty = true; /* whether it lives its answer tells */
+	from->missed = from->dirty = true; /* its answer to COMBINE shows whether it is alive */
 }
 
 static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
@@ -193,7 +193,7 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_recei
 	g->whole = REDUCE_NONE;
 	if (r->out.finished && feed_misses_any(r, g)) {
 		g->whole = feed_whole(c, r, g, before);
-		if (g->whole == REDUCE_NONE) { /* nobody is left: all are tried again */
+		if (g->whole == REDUCE_NONE) { /* no node is left: try all again */
 			g->avoid = (struct reduce_set){{0}};
 			if (feed_misses_any(r, g))
 				g->whole = feed_whole(c, r, g, before);
@@ -240,7 +240,7 @@ static void feed_add(struct control *c, struct message_combine *m, const struct 
 	c->coordinator->reduces.parts[m->count++] = *part;
 }
 
-/* The same chunks of somebody's target. */
+/* Takes the same chunks from a node's copy of the target instead; REDUCE_NONE: leaves the part. */
 static void feed_pass(const struct reduce *r, struct message_part *part, uint32_t from)
 {
 	if (from == REDUCE_NONE)
@@ -277,7 +277,8 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	struct feed_map map;
 
 	if (m->generation != r->out.generation)
-		return; /* it is about to be told of the next one: nothing of that in this */
+		return; /* a COMBINE of the next generation follows: this one gets none of its parts
+			 */
 	feed_map(r, &map);
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
 		const struct reduce_vertex *root = reduce_root(r, j);

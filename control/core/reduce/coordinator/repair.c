@@ -56,7 +56,7 @@ static void repair_vacated(struct control *c, struct reduce_source *s, uint32_t 
 		reduce_locate(c, s);
 }
 
-/* What the closure has found of the sources. */
+/* Copies the state of the sources back from the closure. */
 static void repair_sources(struct control *c, struct reduce *r, const struct closure *k)
 {
 	for (uint32_t i = 0; i < r->from.count; i++) {
@@ -115,8 +115,8 @@ static struct reduce_source *repair_source(struct reduce *r, uint32_t slot,
 	return NULL;
 }
 
-/* What a part is to the coordinator: a source of the vertex's own slot, or what another vertex
- * gives, its object or only source; neither: of an earlier state of things. */
+/* A part of a vertex, as the coordinator knows it: a source of the vertex's slot, or the vertex
+ * whose object or only source it is. Both NULL: the message is of an earlier plan. */
 struct repair_part {
 	struct reduce_source *source;
 	struct reduce_vertex *from;
@@ -146,13 +146,13 @@ static struct repair_part repair_find(struct reduce *r, uint32_t v,
 	return part;
 }
 
-/* Its node is done without. */
+/* Replaces the node that has the part. */
 static void repair_forgo(struct reduce *r, struct closure *k, struct repair_part part,
 			 uint32_t node)
 {
 	if (part.source)
 		closure_vacate(k, (uint32_t)(part.source - r->from.source), true);
-	else /* a slot's host has one of its sources at least: the vertex restarts */
+	else /* the host has at least one source of its slot, so the vertex restarts */
 		closure_vacate_node(k, reduce_slot(part.from), node);
 }
 
@@ -163,7 +163,7 @@ static void repair_part(struct control *c, struct reduce *r, struct closure *k, 
 	struct reduce_vertex *q = part.from;
 	uint32_t from = q ? reduce_number(q) : 0;
 
-	/* Perhaps only this receiver cannot reach it. At the second loss the vertex moves. */
+	/* Perhaps only this reader cannot reach the host. At the second loss the vertex moves. */
 	if (q && r->plan.graph.vertex[from].op == GRAPH_SUM && reduce_reachable(c, m->part_node) &&
 	    q->tries++ == 0)
 		r->plan.run.vertex[from] |= RUN_RESTART;
@@ -183,7 +183,7 @@ void reduce_lost(struct control *c, struct reduce *r, uint32_t v, const struct m
 	if (m->part_node != MESSAGE_NODE_NONE) {
 		repair_part(c, r, k, v, m);
 	} else if (reduce_is(p, RUN_DELIVERED)) {
-		r->plan.run.vertex[v] |= RUN_GONE; /* nobody needs it, unless its taker restarts */
+		r->plan.run.vertex[v] |= RUN_GONE; /* not needed, unless its reader restarts */
 		return;
 	} else {
 		r->plan.run.vertex[v] |= RUN_RESTART;
@@ -205,8 +205,9 @@ static bool repair_has_reserve(struct control *c, const struct reduce *r, uint32
 	return false;
 }
 
-/* A node may be dead, or only slow. With a reserve nobody waits to find out, as often as the policy
- * allows; if it lives its source is found again, and is in reserve then. */
+/* Speculative repair: the silent node may be dead, or only slow. If there is a reserve it is
+ * replaced at once, as often as the policy allows. If it lives, its source is located again and
+ * becomes a reserve. */
 static void repair_silent(struct control *c, struct reduce *r, struct repair_part part,
 			  uint32_t node)
 {
@@ -231,7 +232,7 @@ void reduce_silent(struct control *c, struct reduce *r, uint32_t v)
 		repair_silent(c, r, (struct repair_part){NULL, p}, reduce_host(p));
 }
 
-/* All of the part is in: its loss would no longer matter. */
+/* The vertex has all bytes of the part: a loss of the part does not matter any more. */
 static void repair_taken(struct reduce *r, uint32_t v, const struct message_combined *m)
 {
 	struct repair_part part = repair_find(r, v, m);
@@ -260,7 +261,7 @@ static void repair_done(struct control *c, struct reduce *r, uint32_t v)
 		reduce_commit(c, r, reduce_host(&r->plan.vertex[v]));
 }
 
-/* The vertex that a node tells of; NULL: of an earlier state of things. */
+/* The vertex that the node's message is about; NULL: of an earlier plan. */
 static struct reduce_vertex *repair_vertex(struct reduce *r, const struct node *n,
 					   const struct message_combined *in)
 {
@@ -357,7 +358,7 @@ void reduce_tombstone(struct control *c, const struct message_tombstone *b)
 	}
 }
 
-/* Sources that were found there before anything of theirs could be reached. */
+/* Binds sources that were located on the node before it could be reached. */
 void reduce_node_up(struct control *c, const struct node *n)
 {
 	list_each(l, after, &c->coordinator->reduces.active)

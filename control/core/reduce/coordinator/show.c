@@ -78,7 +78,7 @@ void reduce_explain(struct control *c, struct message_got *got)
 	memcpy(got->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
 }
 
-/* Lists all sources, those that are there first. */
+/* Lists all sources: first those that are known. */
 static void show_sources(struct control *c, const struct reduce *r, struct message_used *m)
 {
 	m->count = 0;
@@ -204,7 +204,7 @@ bool reduce_cancel(struct control *c, const struct node *n, const struct message
 		return false;
 	e = directory_find(&c->directory->shard, id);
 	if (e && e->generation != 0)
-		return false; /* what was built of it is to be removed everywhere */
+		return false; /* partial objects remain: they are deleted like any object */
 	reduce_reply(c, n->number, m->request, 0, "");
 	return true;
 }

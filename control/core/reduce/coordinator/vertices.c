@@ -45,7 +45,7 @@ static void reduce_add_sources(const struct reduce *r, const struct reduce_verte
 	}
 }
 
-/* What a vertex gives to the next one: its object, or its only source. */
+/* Adds the output of a vertex as a part of the next one: its object, or its only source. */
 static void reduce_add_vertex(const struct reduce *r, const struct reduce_vertex *q,
 			      struct message_combine *m, struct message_part *parts)
 {
@@ -146,7 +146,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 			      c->config.call_ns, reduce_combine_answered, p);
 }
 
-/* Whether no other node has said yet that it knows of its stripe. */
+/* Whether other nodes have got COMBINEs, and none of them has answered one. */
 static bool reduce_unheard(const struct control *c, const struct reduce *r)
 {
 	bool informed = false;
@@ -198,8 +198,7 @@ void reduce_beat(struct control *c, struct reduce *r)
 		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		g->dirty = true;
-		g->avoid =
-			(struct reduce_set){{0}}; /* what it could not reach it may reach by now */
+		g->avoid = (struct reduce_set){{0}}; /* it may reach them by now */
 	}
 	reduce_tell_all(c, r);
 }

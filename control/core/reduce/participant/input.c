@@ -50,7 +50,7 @@ void part_let_go(struct control *c, struct part *p)
 	p->mirror = NULL;
 }
 
-/* Nothing is waited for any more. */
+/* Ends all waiting of the part: its request and its timer. */
 static void part_rest(struct control *c, struct part *p, enum part_state state)
 {
 	part_unask(c, p);
@@ -61,7 +61,7 @@ static void part_rest(struct control *c, struct part *p, enum part_state state)
 
 void part_done(struct control *c, struct part *p)
 {
-	/* its edges stay: the sender may want to send something once more */
+	/* its edges stay: the sender may have to repeat a chunk */
 	part_rest(c, p, PART_DONE);
 	p->acked = p->participant->sum.op == 0; /* only the whole matters */
 	participant_report(c, p->participant);
@@ -73,11 +73,13 @@ void part_lost(struct control *c, struct part *p, int32_t status)
 	part_let_go(c, p);
 	p->status = status;
 	participant_report(c, p->participant);
-	if (p->participant->sum.op == 0) /* others may have all else: it tries again */
+	if (p->participant->sum.op ==
+	    0) /* a receiver tries again: other nodes may have the segment */
 		part_timer(c, p, c->config.stall_ns);
 }
 
-/* Whether another receiver of the same object feeds it: the coordinator can name others. */
+/* Whether another receiver of the target feeds the part: then the coordinator can name other
+ * feeders. */
 static bool part_is_passed_on(const struct part *p)
 {
 	return p->participant->sum.op == 0 && object_id_equal(&p->id, &p->participant->by_id.id);
@@ -130,7 +132,7 @@ void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-/* Of an object of which only these chunks are. */
+/* Bytes of an object that has only these chunks. */
 static uint64_t part_bytes(const struct participant *k, const struct message_part *from)
 {
 	uint64_t begin = (uint64_t)from->to * k->chunk_bytes;
@@ -209,15 +211,15 @@ void part_restart(struct control *c, struct part *p)
 	substreams_forget(&p->edges);
 	part_let_go(c, p);
 	p->lanes = 0;
-	p->missing = 0; /* as if it had moved: a silent stream is asked about soon */
+	p->missing = 0; /* counts as progress: a silent stream is checked soon */
 	p->shown = 0;
 	p->lost_ns = 0;
 	p->attempts = 0;
 	p->acked = false;
 }
 
-/* Whether the part stays with its present node: most of it is in, and the rest arrives. The new one
- * may have less. */
+/* Whether the part stays with its present node although the coordinator names another: most of it
+ * is here, and the rest arrives. The other node may have less. */
 static bool part_stays(struct control *c, const struct part *p, const struct node *to)
 {
 	if (p->state == PART_STREAM && p->call == NULL && to != p->before)

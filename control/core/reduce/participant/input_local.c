@@ -3,7 +3,8 @@
 #include <errno.h>
 #include "room.h"
 
-/* Whether each of our workers has what it needs of the object's own stage, as that arrives. */
+/* Whether each worker that builds also receives its range of the source: then it can read from the
+ * source's own stage. */
 static bool part_local_beside(const struct control *c, const struct part *p,
 			      const struct stage *own)
 {
@@ -18,7 +19,8 @@ static bool part_local_beside(const struct control *c, const struct part *p,
 	return true;
 }
 
-/* The stages to read it from: its own when it is arriving on the same workers, else some beside. */
+/* The stages to read the source from: its own while it arrives on the same workers, else mirrors.
+ */
 static struct stage *part_local_source(struct control *c, struct part *p, uint32_t slot,
 				       struct substream_range *r)
 {
@@ -38,7 +40,7 @@ static struct stage *part_local_source(struct control *c, struct part *p, uint32
 	return p->mirror;
 }
 
-/* Of the stages to read from the one on that worker. */
+/* The stage on that worker, among those to read from. */
 static const struct stage *part_local_stage(const struct stage *s, unsigned worker)
 {
 	while (s->worker != worker)
@@ -72,7 +74,7 @@ static void part_local_start(struct control *c, struct part *p)
 	uint32_t slot;
 
 	if (!c->attached)
-		return; /* participant_node_up of ourselves will */
+		return; /* participant_node_up of this node starts it */
 	slot = objects_find(c, &p->id);
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, p->generation)) {
 		part_later(c, p, -ENOENT);
@@ -94,7 +96,7 @@ void part_local_source_killed(struct control *c, struct part *p)
 {
 	const struct stage *s = p->mirror;
 
-	/* All of it was there: the stage keeps the bytes until they are in. */
+	/* The source was complete: the mirror keeps its bytes until the worker has read them. */
 	if (atomic_load_explicit(&c->table->slot[s->slot].watermark, memory_order_acquire) ==
 	    s->size)
 		return;

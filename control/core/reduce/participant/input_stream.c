@@ -5,9 +5,9 @@
 #include "room.h"
 
 /*
- * A stream that does not move for QUIET_NS is asked about, and a node that has not answered after
- * SILENT_NS more is reported: with a source in reserve the coordinator does without it, long before
- * the connection is given up. Both are above a round trip, and an error costs only work.
+ * * When a stream makes no progress for QUIET_NS the node is asked. When it has not answered after
+ * SILENT_NS more it is reported: a coordinator with a reserve replaces it, long before the
+ * connection times out. Both are above a round trip. A wrong suspicion only costs work.
  */
 #define PART_QUIET_NS  UINT64_C(50000000)
 #define PART_SILENT_NS UINT64_C(50000000)
@@ -24,7 +24,7 @@ static bool part_stream_linked(struct control *c, struct part *p)
 	return substreams_linked(c, p->node, &r);
 }
 
-/* When to look at a stream again: soon while it moves. */
+/* Sets the time of the next check of a stream: soon while it makes progress. */
 static void part_stream_watch(struct control *c, struct part *p)
 {
 	uint32_t missing = part_missing(c, p);
@@ -34,8 +34,8 @@ static void part_stream_watch(struct control *c, struct part *p)
 	part_timer(c, p, moves ? PART_QUIET_NS : c->config.stall_ns);
 }
 
-/* What comes from now on, and since it was asked for, shows what the link can. Of what was all in
- * before the answer, and of a request that was repeated, it is not known how long it took. */
+/* Begins to measure the rate of the link, from the time of the request on. Not measured: parts that
+ * are complete before the answer, and repeated requests, as their time is not known. */
 static void part_stream_flows(struct part *p, const struct call *call)
 {
 	struct participant *k = p->participant;
@@ -61,10 +61,11 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 		p->lost_ns = 0;
 		part_stream_watch(c, p);
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
-		p->state = PART_REQUEST; /* perhaps it is about to be made */
+		p->state = PART_REQUEST; /* the object may be about to be created */
 		part_later(c, p, status);
-	} else if (status == -EPIPE ||	  /* a stream has ended there: new edges, fresh credit */
-		   status == -EMSGSIZE || /* until the path is mended */
+	} else if (status == -EPIPE ||	  /* a stream has ended at the sender: new edges get fresh
+					     credit */
+		   status == -EMSGSIZE || /* a chunk does not fit the path now */
 		   (answer && substreams_recut(&answer->reply, &p->lanes))) {
 		part_let_go(c, p);
 		p->state = PART_LINK;
@@ -75,7 +76,7 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 	return false;
 }
 
-/* The runs that are here already, in the numbers of the other object. */
+/* The runs of chunks that have arrived, numbered as chunks of the source. */
 static uint32_t part_stream_skips(struct control *c, const struct part *p, struct message_stream *m)
 {
 	const uint64_t *map = part_map(c, p);
@@ -133,7 +134,7 @@ static void part_stream_open(struct control *c, struct part *p)
 static void part_stream_start(struct control *c, struct part *p)
 {
 	if (!c->attached)
-		return; /* participant_node_up of ourselves will */
+		return; /* participant_node_up of this node starts it */
 	if (part_stream_linked(c, p))
 		part_stream_open(c, p);
 	if (p->state == PART_LINK && p->timer.position == 0)
@@ -147,7 +148,7 @@ static void part_stream_unanswered(struct control *c, struct part *p)
 	part_timer(c, p, c->config.stall_ns);
 }
 
-/* Nothing has come for a while: does the other side still send? It answers the same request. */
+/* Nothing has arrived for a while: repeats the request, which a living sender answers. */
 static void part_stream_stalled(struct control *c, struct part *p)
 {
 	if (part_missing(c, p) != p->missing) {

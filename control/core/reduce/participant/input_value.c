@@ -9,10 +9,10 @@
 #include "core/base/env.h"
 #include "room.h"
 
-/* All of it, or that the node lives, comes in PULL_KEEP_NS at most. */
+/* A living node sends the bytes, or an answer without them, within PULL_KEEP_NS. */
 #define PART_SILENT_NS (2 * PULL_KEEP_NS)
 
-enum { PART_PAUSES = 8 }; /* that double, between questions for what is being made */
+enum { PART_PAUSES = 8 }; /* that double, between PULLs of an object that is still being built */
 
 static struct message_pull part_value_range(const struct part *p)
 {
@@ -26,7 +26,7 @@ static struct message_pull part_value_range(const struct part *p)
 				     .bytes = (uint32_t)(bytes < left ? bytes : left)};
 }
 
-/* Sums begin with the first that comes. */
+/* The first value of a sum is copied, the others are added to it. */
 static void part_value_add(struct control *c, const struct part *p, const uint8_t *value,
 			   uint32_t bytes)
 {

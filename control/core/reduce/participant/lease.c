@@ -11,7 +11,8 @@
 
 static const char participant_restarting[] = "its reduce restarts: get it again";
 
-/* Until when it stays though nobody says that it is wanted; the directory is asked meanwhile. */
+/* The time at which the object is given up if no message shows until then that it is wanted.
+ * Meanwhile the shard owner is asked. */
 static uint64_t participant_until_ns(const struct control *c, const struct participant *k)
 {
 	return k->refused_ns && !k->delegated ? k->refused_ns + c->config.stall_ns
@@ -67,14 +68,14 @@ static void participant_ask_fire(struct control *c, struct timer *t)
 		objects_announce(c, k->slot);
 }
 
-/* Whether a delegate that is alive coordinates it. */
+/* Whether its coordinator is a delegate, and alive. */
 static bool participant_led(const struct participant *k)
 {
 	return k->delegated && members_live(k->coordinator);
 }
 
-/* The requester may have agreed to the object, and not have told the owner yet; or may be about to
- * tell the owner that another node, or itself, coordinates. */
+/* The shard owner knows of a coordinator. The requester may have agreed to the object without the
+ * owner knowing it yet, or may be about to name another coordinator. */
 void participant_known(struct participant *k)
 {
 	k->refused_ns = 0;

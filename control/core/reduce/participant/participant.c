@@ -58,7 +58,7 @@ static bool participant_acked(struct control *c, struct call *call, const struct
 	struct participant *k = call->owner;
 
 	k->call = NULL;
-	if (answer == NULL) { /* it will ask, or be forgotten */
+	if (answer == NULL) { /* it sends COMBINE again, or is gone */
 		participant_unacked(k);
 		return false;
 	}
@@ -144,7 +144,7 @@ void participant_report(struct control *c, struct participant *k)
 		return;
 	k->call = calls_start(c, k->coordinator, &m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
 			      participant_acked, k);
-	if (k->call == NULL) /* too many: with the next COMBINE */
+	if (k->call == NULL) /* too many calls: the next COMBINE repeats it */
 		participant_unacked(k);
 }
 
@@ -164,19 +164,20 @@ static void participant_free(struct control *c, struct participant *k)
 
 void participant_killed(struct control *c, struct participant *k)
 {
-	if (!k->sealed) /* else the slot may be another's by now */
+	if (!k->sealed) /* else the slot may have another object by now */
 		objects_at(c, k->slot)->participant = NULL;
 	participant_free(c, k);
 }
 
-/* Whether the target that it has completed still is the object in its slot. */
+/* Whether the target that it completed still is the object in the slot. */
 static bool participant_stands(struct control *c, const struct participant *k)
 {
 	return objects_is(c, k->slot, k->generation) &&
 	       object_id_equal(&c->table->slot[k->slot].id, &k->by_id.id);
 }
 
-/* status: -ERESTART, another one may take its place; -ECANCELED, somebody has ended its reduce. */
+/* status: -ERESTART, another generation may follow; -ECANCELED, a client has cancelled the reduce.
+ */
 static void participant_drop(struct control *c, struct participant *k, bool restart, int32_t status,
 			     const char *why)
 {
@@ -207,16 +208,16 @@ static void participant_seal(struct control *c, struct participant *k)
 
 	k->sealed = true;
 	objects_at(c, k->slot)->participant = NULL;
-	/* what was put together from stripes is a copy as others; the directory names one that must
-	 * stay */
+	/* a target assembled from segments is an ordinary copy: the directory appoints the pinned
+	 * replica */
 	objects_seal(c, k->slot, k->sum.op != 0);
 	objects_announce(c, k->slot);
 	if (s)
 		buffers_settle_stage(c, s);
 }
 
-/* What came over the link, for the model by which trees are made: it shows no more than the link
- * can, and less where sources were waited for. */
+/* Reports the rate of the incoming bytes to the cost model. It is a lower bound of the link's rate:
+ * time in which sources were waited for counts, too. */
 static void participant_measure(struct control *c, const struct participant *k)
 {
 	uint64_t chunks = 0, rate;
@@ -260,8 +261,9 @@ static void participant_let_go(struct control *c, struct participant *k)
 		participant_seal(c, k);
 }
 
-/* Nothing that was added up can be trusted. A hidden object is built again from the same parts: the
- * same set. Of one that has readers they may have seen bytes: the coordinator decides. */
+/* The partial sum is lost with its worker. A hidden object is rebuilt from the same parts, so it
+ * has the same contributions. Readers of the target may have seen some bytes: there the coordinator
+ * decides. */
 void participant_stage_lost(struct control *c, struct participant *k)
 {
 	if (k->done)
@@ -337,7 +339,7 @@ void participant_node_up(struct control *c, struct node *n)
 
 /* ---- COMBINE -------------------------------------------------------------------------------- */
 
-/* Whether the part is a range of its object, and of what is built. */
+/* Whether the part is a range of its object and of the built object. */
 static bool participant_check_part(struct control *c, const struct message_combine *m,
 				   const struct message_part *p)
 {
@@ -352,7 +354,7 @@ static bool participant_check_part(struct control *c, const struct message_combi
 	return (uint64_t)p->first + p->count <= chunk_count(p->size, m->chunk_bytes);
 }
 
-/* 0, or -EINVAL when what a COMBINE says cannot be. */
+/* 0, or -EINVAL: the COMBINE makes no sense. */
 static int participant_check(struct control *c, const struct message_combine *m)
 {
 	uint32_t element = m->op ? reduce_dtype_bytes(m->dtype) : 1;
@@ -373,8 +375,9 @@ static int participant_check(struct control *c, const struct message_combine *m)
 	return 0;
 }
 
-/* The directory keeps the id for this reduce: what else is here under it is a copy of what the
- * target was before; or the directory has yet to hear of it, and to say which of the two stays. */
+/* Frees the target's id. The directory reserves it for this reduce. So another object with this id
+ * is either a copy of an earlier target, which goes; or one that the directory does not know yet,
+ * and must decide about: -EAGAIN. */
 static int participant_free_id(struct control *c, const struct object_id *id)
 {
 	uint32_t slot = objects_find(c, id);
@@ -431,13 +434,13 @@ static int participant_make(struct control *c, struct node *n, const struct mess
 	objects_at(c, slot)->participant = k;
 	objects_at(c, slot)->hidden = k->hidden;
 	objects_at(c, slot)->gathered = m->op == 0;
-	/* At once, so that others can be attached before the first byte is here. */
+	/* Made at once: readers can attach to it before the first byte is here. */
 	if (c->attached && !k->values)
 		participant_stage(c, k);
 	if (!k->hidden)
 		fetch_superseded(c, &m->id, slot);
 	if (k->values)
-		pull_begun(c, k); /* nobody can be fed from it before it is complete */
+		pull_begun(c, k); /* it feeds no readers before it is complete */
 	else
 		objects_announce(c, slot);
 	*out = k;
@@ -450,7 +453,7 @@ static bool participant_is_source(const struct part *p, const struct message_par
 	       p->generation == m->generation;
 }
 
-/* A part of what is added up is its source; of what is put together, its place. */
+/* Finds the part of a COMBINE: in a sum by its source, in an assembled target by its position. */
 static struct part *participant_part(const struct participant *k, const struct message_part *m)
 {
 	list_each(l, after, &k->parts)
@@ -485,16 +488,16 @@ static int participant_parts(struct control *c, struct participant *k,
 	return 0;
 }
 
-/* Parts were checked against what the message says of the whole. */
+/* Whether the COMBINE describes the same object. Its parts have been checked against it. */
 static bool participant_is(const struct participant *k, const struct message_combine *m)
 {
 	return k->size == m->size && k->chunk_bytes == m->chunk_bytes && k->sum.op == m->op &&
 	       k->values == (bool)(m->flags & MESSAGE_COMBINE_VALUES);
 }
 
-/* What is built under this id gives way to a newer generation of the same reduce, and to any reduce
- * of the target's present coordinator. Where the shard owner and a delegate both coordinate, the
- * later generation wins. */
+/* Finds or makes the participant of a COMBINE. One that builds the same id gives way to a newer
+ * generation of its reduce, and to any reduce of the target's present coordinator. If the shard
+ * owner and a delegate both coordinate, the later generation wins. */
 static int participant_find(struct control *c, struct node *n, const struct message_combine *m,
 			    struct participant **out)
 {
@@ -513,7 +516,7 @@ static int participant_find(struct control *c, struct node *n, const struct mess
 		participant_give_up(c, k, restart, "its reduce began again: get it again");
 	error = participant_make(c, n, m, out);
 	if (error == 0 && restart)
-		(*out)->pushed = false; /* what has not changed was before */
+		(*out)->pushed = false; /* unchanged parts were pushed for the earlier generation */
 	return error;
 }
 
@@ -531,7 +534,7 @@ void participant_request(struct control *c, struct node *n, const struct message
 	if (error == 0) {
 		k->delegated = m->combine.flags & MESSAGE_COMBINE_DELEGATED;
 		participant_heard(c, k);
-		if (k->done) /* a coordinator that repeats COMBINE does not count on it */
+		if (k->done) /* a coordinator that repeats COMBINE does not know that it is done */
 			k->acked = false;
 		if (!(m->combine.flags & MESSAGE_COMBINE_WITHHOLD))
 			participant_let_go(c, k);
@@ -561,7 +564,8 @@ void participant_release(struct control *c, struct node *n, const struct message
 			continue;
 		if (!k->hidden && k->done && k->generation == m->combined.generation) {
 			if (m->combined.what && k->withheld)
-				continue; /* it may be the result: FINISH will come, or nobody */
+				continue; /* it may be the result: FINISH follows, or its lease ends
+					   */
 			participant_let_go(c, k);
 		}
 		if (m->combined.status == -ECANCELED)

@@ -72,12 +72,12 @@ void participants_carve(struct participants *cs, struct arena *a,
 /* COMBINE and RELEASE from a coordinator. */
 void participant_request(struct control *c, struct node *n, const struct message *m);
 void participant_release(struct control *c, struct node *n, const struct message *m);
-/* FINISH from the coordinator, or from the node that has asked for the reduce. */
+/* FINISH from the coordinator, or from the requester of the reduce. */
 void participant_finish(struct control *c, struct node *n, const struct message *m);
 
 /* BUFFER_DONE. */
 void participant_done(struct control *c, struct participant *k);
-/* The object is taken away; the worker has lost its buffer. */
+/* The object is killed; the worker has lost its buffer. */
 void participant_killed(struct control *c, struct participant *k);
 void participant_stage_lost(struct control *c, struct participant *k);
 /* A node has become reachable, or a connection to it has come up. */
@@ -88,7 +88,7 @@ void participant_node_down(struct control *c, const struct node *n);
 bool participant_wants(struct control *c, const struct link *l);
 /* Tells the coordinator what it does not know yet. */
 void participant_report(struct control *c, struct participant *k);
-/* The store is gone, and what was built in it. */
+/* The store is gone, and all that was built in it. */
 void participant_reset(struct control *c);
 /* The object with that id that is built here, or NULL. */
 struct participant *participant_of(struct control *c, const struct object_id *id);
@@ -109,10 +109,10 @@ void participant_heard(struct control *c, struct participant *k);
 void participant_wait(struct control *c, struct participant *k);
 /* The shard owner knows no coordinator of the object (-ESTALE), or its reduce was restarted. */
 void participant_refused(struct control *c, struct participant *k, int32_t status);
-/* Somebody coordinates it whom the directory knows. */
+/* The shard owner knows a coordinator of the object. */
 void participant_known(struct participant *k);
 /* The members have changed: gives hidden objects up whose reduce has a new coordinator. They would
- * compete for the link with what the new one builds. */
+ * compete for the link with the objects of the new one. */
 void participant_keep(struct control *c);
 
 #endif

@@ -65,8 +65,7 @@ static uint32_t pull_place(const struct control *c, const struct node *n)
 	return (n->number + NODES_MAX - c->cluster->self->number) % NODES_MAX;
 }
 
-/* In the order of the circle, so that nodes which answer all others at once begin with different
- * ones. */
+/* Sorts by distance, so that nodes which answer all others at once begin with different ones. */
 static void pull_insert(struct control *c, struct list *head, struct pull *t)
 {
 	list_each(l, after, head)

@@ -21,7 +21,7 @@ struct node;
 #define PULL_KEEP_NS UINT64_C(50000000)
 
 struct pull {		  /* a request that waits */
-	struct list link; /* on the combine's, or takes.early */
+	struct list link; /* participant.pulls, or pulls.early */
 	struct timer timer;
 	struct node *node;
 	uint64_t request;

@@ -10,9 +10,9 @@ struct message_used;
 struct await;
 
 struct requester_ops {
-	/* The reduce that the wait is about has ended so. */
+	/* The reduce of the wait has ended with this result. */
 	void (*ended)(struct control *c, struct await *w, const struct message_used *used);
-	/* It goes on: from here on it can only fail. */
+	/* The reduce is accepted: it cannot be refused any more, only fail. */
 	void (*accepted)(struct control *c, struct await *w);
 };
 

@@ -63,7 +63,7 @@ void requester_keep(struct control *c, struct requester *r)
 	r->state = REQUESTER_KEPT;
 	list_remove(&r->link);
 	list_append(&c->requester->requesters.kept, &r->link);
-	if (r->lost_ns == 0) { /* the owner itself has reported it */
+	if (r->lost_ns == 0) { /* the owner itself reported the end */
 		r->acked_by = owner->number + 1;
 		r->acked_epoch = members_epoch(c, owner);
 	}
@@ -103,8 +103,8 @@ static bool ledger_acked(struct control *c, struct call *call, const struct mess
 		requester_forget(c, r); /* the target was deleted */
 		return false;
 	}
-	if (answer &&
-	    answer->reply.status == -EAGAIN) { /* it is being made again, or there is no room */
+	if (answer && answer->reply.status ==
+			      -EAGAIN) { /* the target is being rebuilt, or there is no room */
 		timers_set(&c->timers, &r->timer, c->now_ns + c->config.retry_ns, ledger_retry);
 		return false;
 	}

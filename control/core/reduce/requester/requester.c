@@ -60,7 +60,7 @@ static void requester_end(struct control *c, struct requester *r, const struct m
 		requester_forget(c, r);
 }
 
-/* The result that was agreed on is there. */
+/* The agreed result is complete. */
 static void requester_done(struct control *c, struct requester *r)
 {
 	struct message_used used;
@@ -74,7 +74,7 @@ static void requester_fail(struct control *c, struct requester *r, int32_t statu
 	struct message_used used = {.target = r->reduce.target, .status = status};
 	struct fetch *early = fetch_find(c, &r->reduce.target);
 
-	if (early) /* session_reduce_get: of what there was before, nobody has asked for that */
+	if (early) /* begun by session_reduce_get: no client wants an earlier object of that id */
 		fetch_unwanted(c, early);
 	memcpy(used.text, text, strnlen(text, MESSAGE_TEXT_MAX));
 	requester_end(c, r, &used);
@@ -123,7 +123,7 @@ static void requester_rest(struct control *c, struct requester *r, enum requeste
 		   requester_fire);
 }
 
-/* It is there already, with all its sources. */
+/* The target is complete already, and has all sources. */
 static void requester_whole(struct control *c, struct requester *r, uint64_t generation)
 {
 	const struct message_used used = {.target = r->reduce.target,
@@ -135,7 +135,7 @@ static void requester_whole(struct control *c, struct requester *r, uint64_t gen
 	requester_end(c, r, &used);
 }
 
-/* All that is known of it holds: from here on it can only fail. */
+/* A coordinator has accepted the reduce: it cannot be refused any more, only fail. */
 static void requester_accepted(struct control *c, struct requester *r)
 {
 	r->accepted = true;
@@ -152,7 +152,7 @@ static void requester_accept(struct control *c, struct requester *r)
 	requester_step(c, r);
 }
 
-/* We are to coordinate it, or go on to: the directory keeps the target for that. */
+/* The owner delegates the reduce to this node, and has reserved the target. */
 static void requester_delegate(struct control *c, struct requester *r, uint64_t before)
 {
 	struct message_reduce m = r->reduce;
@@ -197,14 +197,14 @@ static bool requester_answered(struct control *c, struct call *call, const struc
 	return false;
 }
 
-/* To a result: what is only proposed may yet be refused. */
+/* Whether a result is agreed to. A proposed one may still be refused. */
 static bool requester_agreed(const struct requester *r)
 {
 	return r->generation && !r->proposed;
 }
 
-/* Whether an answer to REDUCED may be about the result agreed on: what else is there, or has
- * failed, is another reduce's into the same target. */
+/* Whether an answer to REDUCED is about the agreed result. Otherwise it is about another reduce
+ * into the same target. */
 static bool requester_is_agreed(const struct requester *r, const struct message_used *used)
 {
 	if (used->status == 0)
@@ -212,7 +212,7 @@ static bool requester_is_agreed(const struct requester *r, const struct message_
 	return used->status == -ESTALE || used->status == -ECANCELED;
 }
 
-/* What is made here is not the result, as far as is known. */
+/* The proposed object is not the result, as far as this node knows: drops it. */
 static void requester_give_up(struct control *c, struct requester *r)
 {
 	if (r->proposed && r->doubted) {
@@ -224,7 +224,8 @@ static void requester_give_up(struct control *c, struct requester *r)
 	reduce_return(c, &r->reduce, 0);
 }
 
-/* Whether that is what was proposed once, where somebody has all of it: then it is the result. */
+/* A complete copy of that generation exists. If it was proposed once, it is the result: ends the
+ * reduce. Returns whether it was. */
 static bool requester_came_true(struct control *c, struct requester *r, uint64_t generation)
 {
 	if (generation == 0 || requester_agreed(r))
@@ -240,8 +241,8 @@ static bool requester_came_true(struct control *c, struct requester *r, uint64_t
 	return true;
 }
 
-/* Whether what is in the target is what was asked for. The one before, of which an earlier control
- * here has not heard that it had failed, may have had others. */
+/* Whether the target has the sources of this request. An earlier reduce into it, from before a
+ * restart of this control process, may have had others. */
 static bool requester_fits(const struct requester *r, const struct message_used *used)
 {
 	uint32_t k = 0;
@@ -297,7 +298,7 @@ static void requester_tell_failed(struct control *c, const struct message_used *
 	struct message recall = {.kind = MESSAGE_RECALL, .used = *m};
 
 	recall.used.node = MESSAGE_NODE_NONE;
-	if (m->status == -EAGAIN) /* no room: followers would take it for an answer */
+	if (m->status == -EAGAIN) /* no room; followers would take -EAGAIN for "not yet" */
 		recall.used.status = -ENOSPC;
 	calls_start(c, control_shard(c, &m->target), &recall, TABLE_SLOT_NONE,
 		    c->config.directory_ns, requester_let_go, NULL);
@@ -361,7 +362,7 @@ static struct call *requester_call(struct control *c, struct requester *r)
 
 	m.reduce.target = r->reduce.target;
 	m.reduce.timeout_ns = UINT64_MAX;
-	/* what an earlier control here has asked for has another number */
+	/* a request from before a restart of this control process had another number */
 	m.reduce.asked = r->resumed && r->attempts == 0 ? 0 : r->reduce.asked;
 	if (r->state == REQUESTER_FOLLOW)
 		return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
@@ -410,8 +411,8 @@ static void requester_watch_fire(struct control *c, struct timer *t)
 	requester_watch(c, r);
 }
 
-/* Nothing comes from it for as long as the sources take: members that watch it by lot would find
- * out late. */
+/* Watches the coordinator, which may be silent until the sources are there. Without that its death
+ * would be noticed late: members ping random others. */
 static void requester_watch(struct control *c, struct requester *r)
 {
 	timers_set(&c->timers, &r->watch, c->now_ns + c->config.silence_ns / 4,
@@ -427,8 +428,8 @@ static void requester_step(struct control *c, struct requester *r)
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-/* The one whose request a coordinator has worked on, or that follows it, having been asked for of
- * an earlier control here; *other: there are others into that target. */
+/* The requester whose request the coordinator's message names; else one that follows a reduce of an
+ * earlier control process into that target. *other: there are requesters of that target. */
 static struct requester *requester_asked(struct control *c, const struct message_used *m,
 					 bool *other)
 {
@@ -530,7 +531,7 @@ void requester_own_failed(struct control *c, const struct message_used *m)
 
 	if (r && requester_agreed(r))
 		return;
-	if (r) { /* REDUCED: that is answered here, and none but its place may be free */
+	if (r) { /* REDUCED ends here, and the RECALL may need its place among the calls */
 		calls_cancel(c, r->call);
 		r->call = NULL;
 	}

@@ -90,7 +90,7 @@ struct requester *requester_start(struct control *c, const struct message_reduce
 /* The same for a request of an earlier control of this node: follows it, and repeats it if no
  * coordinator knows it. */
 struct requester *requester_resume(struct control *c, const struct message_reduce *reduce);
-/* The youngest one into this target, or NULL. */
+/* The youngest requester with this target, or NULL. */
 struct requester *requester_find(struct control *c, const struct object_id *target);
 /* What is left of its time; UINT64_MAX: no limit. */
 uint64_t requester_left(struct control *c, const struct requester *r);
@@ -98,8 +98,8 @@ uint64_t requester_left(struct control *c, const struct requester *r);
 void requester_set_times(struct control *c, const struct requester *r, struct message_reduce *m);
 /* A local client has deleted the target. */
 void requester_deleted(struct control *c, const struct object_id *target);
-/* Of a reduce that is delegated to this node: proposes a result; the owner has agreed; it has
- * refused; the reduce has failed. */
+/* Events of a reduce that is delegated to this node: it has a result to propose; the owner has
+ * agreed to it; has refused it; the reduce has failed. */
 void requester_propose(struct control *c, const struct message_used *m);
 void requester_confirmed(struct control *c, const struct message_used *m);
 void requester_refused(struct control *c, const struct message_used *m);
@@ -112,7 +112,7 @@ void requester_commit(struct control *c, struct node *n, const struct message *m
 struct requester *requester_recall(struct control *c, const struct object_id *target);
 /* Notes which of its sources are in the result, in the order of the request. */
 void requester_note(struct requester *r, const struct message_used *m);
-/* What was noted; the sources are valid until the next one. */
+/* Fills in the noted sources. They are valid until the next call. */
 void requester_used(struct control *c, const struct requester *r, struct message_used *m);
 /* It has ended with a result: remembers it. */
 void requester_keep(struct control *c, struct requester *r);
@@ -120,7 +120,7 @@ void requester_keep(struct control *c, struct requester *r);
 void requester_forget(struct control *c, struct requester *r);
 /* Owners may have changed, or restarted: checks which of them must get a RECALL. */
 void requesters_tell(struct control *c);
-/* Sends as many as may be under way. */
+/* Sends RECALLs, as many as may be open at a time. */
 void requesters_pump(struct control *c);
 /* Fills in the sources of a RECALL, when it is sent. */
 void requester_fill_recall(struct control *c, struct call *call);
