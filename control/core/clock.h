@@ -10,7 +10,8 @@ struct control;
 struct message;
 struct node;
 
-/* Whether the message makes or deletes something of a greater one: then it has been answered. */
+/* Whether the message creates or deletes an object with a generation beyond the bound: then it is
+ * refused, and answered. */
 bool clock_refuses(struct control *c, struct node *n, const struct message *m);
 
 #endif

@@ -143,7 +143,7 @@ static void config_carve_cluster(struct arena *a, const struct control_config *f
 static struct core *config_carve(struct arena *a, const struct control_config *f, struct core *into)
 {
 	struct core *k = arena_carve(a, sizeof(*k));
-	/* Without memory the same steps only add up, on a copy that is thrown away. */
+	/* Without memory the same steps only add up the bytes, on a throw-away copy. */
 	struct core *p = k ? k : into;
 
 	timers_carve(&p->control.timers, a, config_timers(f));

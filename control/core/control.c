@@ -25,7 +25,7 @@ static bool control_answer(void *arg, uint32_t node, const struct message *m)
 	struct control *c = arg;
 
 	if (m->kind == MESSAGE_GOT && m->got.what == MESSAGE_GOT_UNKNOWN &&
-	    ownership_settling(c, &m->got.id)) { /* perhaps its holder is about to tell us */
+	    ownership_settling(c, &m->got.id)) { /* a holder may be about to announce it */
 		later = *m;
 		later.got.what = MESSAGE_GOT_WAIT;
 		*later.got.text = '\0';

@@ -37,7 +37,7 @@ enum control_log_level {
 	CONTROL_LOG_DEBUG,
 };
 
-struct control_spill { /* an object that goes to a file */
+struct control_spill { /* an object to spill */
 	struct object_id id;
 	uint64_t generation;
 	uint64_t size;
@@ -57,11 +57,11 @@ struct control_ops {
 		      uint32_t tail_bytes);
 	/* One line about something rare. May be NULL. */
 	void (*log)(void *arg, enum control_log_level level, const char *text);
-	/* Whether a client of an earlier control of this store still has it mapped: nothing that
-	 * was there then is freed before it has gone. May be NULL. */
+	/* Whether a client of an earlier control process still has the store mapped: objects of
+	 * that time are not freed before. May be NULL. */
 	bool (*old_clients)(void *arg);
 	/* Private staging buffers (session/staging.h), by slot of the table. memory: makes one of
-	 * so many bytes, or takes the one that the client has brought with its request, if it has
+	 * so many bytes, or (brought) uses the one that came with the client's request, if it has
 	 * that size; 0 or -errno. memory_read: 0 or -errno. */
 	int (*memory)(void *arg, uint32_t slot, uint64_t bytes, bool brought);
 	int (*memory_read)(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes);
@@ -74,7 +74,7 @@ struct control_ops {
 	int (*spill_read)(void *arg, const struct control_spill *file, uint64_t offset);
 	void (*spill_remove)(void *arg, const struct control_spill *file);
 	int (*spill_find)(void *arg, const struct control_spill *file);
-	/* Whether that client of an earlier control still runs. May be NULL. */
+	/* Whether that client process of an earlier control process still runs. May be NULL. */
 	bool (*lives)(void *arg, uint32_t process, uint64_t birth);
 };
 
@@ -206,8 +206,8 @@ unsigned control_commands(struct control *c, unsigned worker, struct record *out
  * returns. Returns the session's number, or -EMFILE. */
 int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now_ns);
 
-/* The process behind a session. Only the creator of an object, the same process of the same user,
- * may resume it at another control. */
+/* The process behind a session. Only the creator of an object (the same process of the same user)
+ * may resume its creation at another control process. */
 struct control_client {
 	uint32_t process; /* 0: unknown */
 	uint32_t user;
@@ -218,21 +218,22 @@ struct control_client {
 /* 0; -EDQUOT: its user has too many sessions, and this one must be closed. */
 int control_session_client(struct control *c, uint32_t session, const struct control_client *who);
 
-/* Whether the client may bring private staging buffers of an earlier control. ATTACH says so, and
- * it stays true as long as the connection: the objects may be deleted or complete by then. */
+/* Whether the client may bring private staging buffers from an earlier control process. The reply
+ * to ATTACH says so. It stays true for the whole connection, though the objects may be deleted or
+ * complete by then. */
 bool control_session_brings(struct control *c, uint32_t session);
 
-/* The client has brought another file: gives up all objects that its process was creating at an
- * earlier control, and lets none of its sessions bring buffers. */
+/* The client has brought a wrong file: aborts all objects that its process was creating at an
+ * earlier control process, and lets none of its sessions bring buffers. */
 void control_session_forfeit(struct control *c, uint32_t session, uint64_t now_ns);
 
-/* The client is gone, or must go: what it was creating is given up, its waits and pins end. */
+/* The client is gone, or must go: aborts its creations, and ends its waits and pins. */
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);
 
 /* The object of that slot has been written to its file, or read back; error: 0 or -errno. */
 void control_spilled(struct control *c, uint32_t slot, int error, uint64_t now_ns);
 void control_restored(struct control *c, uint32_t slot, int error, uint64_t now_ns);
-/* Whether the core knows that object to be in a file: of those left by an earlier control. */
+/* Whether a spill file that an earlier control process left is of a present object. */
 bool control_is_spilled(const struct control *c, const struct object_id *id, uint64_t generation);
 
 /* One packet of a client, any bytes. */
@@ -250,7 +251,7 @@ void control_tick(struct control *c, uint64_t now_ns);
 /* When control_tick next has something to do; UINT64_MAX: never. */
 uint64_t control_next_timeout(const struct control *c);
 
-/* Whether this node is one of the cluster. Before it is, no session may be opened. */
+/* Whether this node is a member of the cluster. Before that no session may be opened. */
 enum control_membership {
 	CONTROL_JOINING,
 	CONTROL_MEMBER,

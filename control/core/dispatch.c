@@ -18,7 +18,7 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 	if (slot != TABLE_SLOT_NONE && m->object.replaced &&
 	    (c->table->slot[slot].state == OBJECT_SEALED ||
 	     c->table->slot[slot].state == OBJECT_SPILLED)) {
-		objects_announce(c, slot); /* nobody has all of it unless it was agreed to */
+		objects_announce(c, slot); /* a complete copy exists only if it was agreed to */
 		slot = TABLE_SLOT_NONE;
 	}
 	if (slot != TABLE_SLOT_NONE && m->object.replaced)
@@ -48,7 +48,7 @@ static void dispatch_tombstone(struct control *c, struct node *n, const struct m
 	peers_send(c, n, &answer);
 }
 
-/* The second copy of a small object. */
+/* KEEP: hold the second copy of a small object. */
 static void dispatch_keep(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
@@ -91,9 +91,9 @@ static void dispatch_reduce(struct control *c, struct node *n, const struct mess
 	}
 }
 
-/* A DELETE must reach all holders, and not all may have told yet. Without room they cannot, until
- * something is deleted: then it reaches those that are noted, as it does of a full directory at any
- * time, and the others when they tell. */
+/* A DELETE must reach all holders, and some may not have announced yet. In a full directory they
+ * cannot, until objects are deleted: there the DELETE reaches the noted holders now, and the others
+ * when they announce. */
 static bool dispatch_delete_too_early(struct control *c, const struct object_id *id)
 {
 	return !directory_full(&c->directory->shard) ||
@@ -120,12 +120,13 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 		return false;
 	if (m->kind == MESSAGE_DELETE && !m->object.lapsed)
 		return dispatch_delete_too_early(c, id);
-	if (m->kind == MESSAGE_DELETE) /* another home may be about to say HOLD */
+	if (m->kind == MESSAGE_DELETE) /* the node of another lease may be about to send HOLD */
 		return true;
 	e = directory_find(&c->directory->shard, id);
 	if (e == NULL || e->generation == 0)
 		return true;
-	/* what a receiver has begun to get is complete at a node that may not have told yet */
+	/* a partial copy shows that a complete one exists, on a node that may not have announced it
+	 * yet */
 	return m->kind != MESSAGE_STAT && e->reserved == 0 &&
 	       directory_taken(&c->directory->shard, e) == 0;
 }
@@ -134,10 +135,11 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 {
 	const struct object_id *id = message_id(m);
 
-	/* how far a reduce is, its coordinator knows, which need not be the shard owner */
+	/* the coordinator of a reduce, which knows its progress, may be another node than the owner
+	 */
 	if (m->kind == MESSAGE_REDUCED && reduce_progress_here(c, n, m))
 		return;
-	/* what a lost node says comes again when it is back; until then nothing is kept of it */
+	/* a lost node repeats its requests when it is back: drops this one */
 	if (!control_is_shard(c, c->cluster->self) || n->state != NODE_UP) {
 		c->counters.messages_unexpected++;
 		return;

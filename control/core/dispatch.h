@@ -9,7 +9,7 @@ struct control;
 struct message;
 struct node;
 
-/* conn: on which it has come, 0: from ourselves. */
+/* conn: the connection of the message; 0: of this node itself. */
 void dispatch(struct control *c, struct node *n, uint32_t conn, const struct message *m);
 
 #endif

@@ -13,7 +13,7 @@ static void wiring_forget_fire(struct control *c, struct timer *t)
 	struct node *n = list_item(t, struct node, forget);
 
 	directory_node_forget(&c->directory->shard, n->number, !members_live(n));
-	if (members_live(n)) /* others reach it: what it has stays taken until it is dead */
+	if (members_live(n)) /* other members reach it: its objects stay in use until it is dead */
 		timers_set(&c->timers, t, c->now_ns + c->config.forget_ns, wiring_forget_fire);
 }
 
@@ -133,14 +133,14 @@ static bool wiring_mine(void *arg, const struct object_id *id)
 	return control_shard(c, id) == c->cluster->self;
 }
 
-/* The ids of other nodes have gone to them, and some have come here. */
+/* The owners of ids have changed. */
 static void wiring_ownership(struct control *c)
 {
 	if (!members_joined(c))
 		return;
 	if (c->table && c->store->objects.sweep != TABLE_SLOT_NONE)
-		c->cluster->members
-			.epoch++; /* some were not told of the change before: tell all again */
+		c->cluster->members.epoch++; /* some owners missed announcements of the change
+						before: announces all again */
 	holds_tell_all(c);
 	if (c->config.shards == 0) {
 		reduce_keep(c);
@@ -161,8 +161,8 @@ static void wiring_view_changed(struct control *c)
 	backup_later(c);
 }
 
-/* Whether a request still says what holds: a DROP that waited until the object was here again would
- * take the new copy from the directory. It is not sent any more, and ends at its deadline. */
+/* Whether a repeated request still is true. A DROP of an object that has come back would remove the
+ * new copy from the directory: it is not sent any more, and ends at its deadline. */
 static bool wiring_holds(struct control *c, const struct message *m)
 {
 	return m->kind != MESSAGE_DROP || m->object.upstream != 0 ||
@@ -198,8 +198,8 @@ static bool wiring_prepare(struct control *c, struct call *call)
 	return true;
 }
 
-/* The answer to a GET that was repeated and then ended: the directory must not go on looking, nor
- * count with a copy here. */
+/* A late answer to a GET that has ended: tells the directory to stop looking for a holder, and that
+ * there is no copy here. */
 static void wiring_late_answer(struct control *c, struct node *n, const struct message *m)
 {
 	if (m->kind != MESSAGE_GOT)
@@ -450,7 +450,7 @@ static void wiring_reduce_ended(struct control *c, struct await *w, const struct
 	session_reduce_ended(c, wiring_wait(w), used);
 }
 
-/* All that is known of it holds: a REDUCE is answered, a REDUCED waits on. */
+/* A coordinator has accepted the reduce: a REDUCE is answered, a REDUCED waits on. */
 static void wiring_reduce_accepted(struct control *c, struct await *w)
 {
 	if (wiring_wait(w)->op == SESSION_REDUCE)

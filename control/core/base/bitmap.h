@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading the bitmap of what has arrived, one bit per chunk, while a worker sets bits in it: what
- * is found may be a moment old, never wrong the other way round (bits are only ever set). How many
- * are missing: internal/record.h.
+ * * Reads the bitmap of arrived chunks, one bit each, while a worker sets bits in it. Bits are only
+ * ever set: so an answer may be a moment old, but a chunk that it shows has arrived.
+ * internal/record.h counts missing ones.
  */
 #ifndef SARISSA_CONTROL_CORE_BASE_BITMAP_H
 #define SARISSA_CONTROL_CORE_BASE_BITMAP_H

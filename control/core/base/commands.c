@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rooms.h"
 
-/*
- * Bound of a worker's queue: each stage has at most its opening, its finishing and its dropping
- * record in it, each edge its opening and its dropping (a number is used again only after
- * EVENT_DROPPED, which needs the record to have left), each link at most an open and each
- * connection a close, an open for each other rail, its being watched and the end of that: whether
- * it is follows the members, of whom nothing more is heard while the worker takes no records.
- * ADVANCEs wait in the stages.
- */
+/* Bound of a worker's queue. Records in it at a time: of a stage at most its opening, finishing and
+ * dropping; of an edge its opening and dropping (a number is reused only after EVENT_DROPPED, so
+ * after the record has left); of a link an open; of a connection a close, an open for each other
+ * rail, and the begin and end of its watch (which follow the members, and no news of these comes
+ * while the worker takes no records). ADVANCEs wait in the stages. */
 static uint32_t commands_capacity(const struct control_config *config)
 {
 	return 3 * config->stages_max + 4 * config->edges_max + 2 * config->links_max +

@@ -20,13 +20,13 @@ struct command_queue { /* to one worker */
 
 struct commands {
 	struct command_queue queue[WORKERS_MAX];
-	uint32_t epoch; /* of this control: a worker refuses what an earlier one has sent */
+	uint32_t epoch; /* of this control process: a worker refuses records of an earlier one */
 };
 
 void commands_carve(struct commands *q, struct arena *a, const struct control_config *config);
 /* Appends a record for a worker. Without a dataplane it is dropped. */
 void commands_push(struct control *c, unsigned worker, const struct record *r);
-/* Takes out up to so many; returns how many. */
+/* Moves up to count records out; returns how many. */
 unsigned commands_take(struct control *c, unsigned worker, struct record *out, unsigned count);
 /* The dataplane has gone. */
 void commands_detach(struct control *c);

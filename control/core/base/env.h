@@ -13,12 +13,13 @@ struct control;
 struct text;
 
 uint64_t control_random(struct control *c);
-/* Of a new object: later ones are greater, on all nodes as far as their clocks agree. */
+/* The generation of a new object. Later ones are greater, on all nodes as far as their clocks
+ * agree. */
 uint64_t control_generation(struct control *c);
-/* The greatest that may be of a clock which is right. */
+/* The greatest generation that a correct clock may have made. */
 uint64_t control_generation_max(const struct control *c);
-/* The next one here will be greater than that, unless that is greater than control_generation_max.
- */
+/* Makes later generations of this node greater than that, unless that is greater than
+ * control_generation_max. */
 void control_generation_after(struct control *c, uint64_t generation);
 /* A pause that grows with the attempts, with some jitter. */
 uint64_t control_backoff(struct control *c, uint32_t attempts);

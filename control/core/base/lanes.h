@@ -16,15 +16,15 @@ enum {
 	LANE_GRAIN_CHUNKS = 512,
 };
 
-/* On a node with so many workers; at least 1. */
+/* The number of lanes on a node with so many workers; at least 1. */
 uint32_t lane_count(uint64_t size, uint32_t workers);
-/* The chunk at which it begins; that of lane number `lanes` is the end. */
+/* The first chunk of a lane; that of lane number `lanes` is the end. */
 uint32_t lane_first(uint32_t chunks, uint32_t lanes, uint32_t lane);
-/* The one that a chunk belongs to. */
+/* The lane that a chunk belongs to. */
 uint32_t lane_of(uint32_t chunks, uint32_t lanes, uint32_t chunk);
-/* Whose it is, of a node's workers. Stripe 0 also is all of an object that is not cut. */
+/* The worker of a lane. An object that is not cut is lane 0. */
 unsigned lane_worker(const struct object_id *id, uint32_t workers, uint32_t lane);
-/* Makes of an id one that is at home where that lane of another object is. */
+/* Changes an id so that its worker is that of a lane of another object. */
 void lane_settle(struct object_id *id, const struct object_id *other, uint32_t lane);
 
 #endif

@@ -15,7 +15,7 @@ struct message;
 struct node;
 
 struct cluster_ops {
-	/* The node has said hello. False: the directory shard here does not know its objects. */
+	/* The node's HELLO has come. False: the directory shard here does not know its objects. */
 	bool (*node_up)(struct control *c, struct node *n);
 	/* No message reaches the node any more. */
 	void (*node_down)(struct control *c, struct node *n);
@@ -31,14 +31,14 @@ struct cluster_ops {
 	/* Whether a fetch or a participant needs the link. */
 	bool (*link_wanted)(struct control *c, const struct link *l);
 
-	/* The node is taken for dead; ever: since an unknown time. */
+	/* The node is considered dead; ever: since an unknown time. */
 	void (*node_away)(struct control *c, struct node *n, bool ever);
-	/* The node is no member any more: ends what waits for it. */
+	/* The node is no member any more: ends all waiting for it. */
 	void (*node_ended)(struct control *c, struct node *n);
 	/* The members agree that the node is dead; that it lives. */
 	void (*node_dead)(struct control *c, struct node *n);
 	void (*node_back)(struct control *c, struct node *n);
-	/* The last of what follows when it is no member any more. */
+	/* The last step after a node stopped being a member. */
 	void (*node_gone)(struct control *c, struct node *n);
 	/* The node has restarted, or has refuted a suspicion. */
 	void (*node_reborn)(struct control *c, struct node *n);
@@ -47,7 +47,7 @@ struct cluster_ops {
 	void (*unsettled)(struct control *c);
 	void (*view_changed)(struct control *c);
 
-	/* Before a request is sent: fills in the present state. False: it is obsolete. */
+	/* Before a request is sent: fills in the present state. False: the request is obsolete. */
 	bool (*prepare)(struct control *c, struct call *call);
 	/* An answer to a call that has ended. */
 	void (*late_answer)(struct control *c, struct node *n, const struct message *m);

@@ -15,8 +15,8 @@
 #include "gossip.h"
 #include "join.h"
 
-/* News that comes right after other news is passed on together with what follows it in so long:
- * when a whole cluster starts, each node is news to each. */
+/* News right after other news waits for so long, and is passed on together with what follows: when
+ * a whole cluster starts, each node is news to each. */
 #define GOSSIP_GATHER_NS UINT64_C(5000000)
 
 enum { GOSSIP_HELPERS = 3 };
@@ -47,7 +47,7 @@ bool gossip_is_next(const struct control *c, const struct node *n)
 	return up == 1 || up == count - 1;
 }
 
-/* Calls for each node that is watched; places where both ways lead to the same come once. */
+/* Visits each watched node once. */
 static void gossip_each(struct control *c, void (*visit)(struct control *c, struct node *n))
 {
 	uint32_t count = c->cluster->members.live_count;
@@ -59,7 +59,7 @@ static void gossip_each(struct control *c, void (*visit)(struct control *c, stru
 		uint32_t down = (c->cluster->self->position + count - step) % count;
 
 		visit(c, peers_node(c, c->cluster->members.live[up]));
-		/* the way down was or will be the way up of another step */
+		/* if count - step is a power of two, another step reaches that node upwards */
 		if (!gossip_power(count - step))
 			visit(c, peers_node(c, c->cluster->members.live[down]));
 	}
@@ -139,12 +139,13 @@ static void gossip_pass_one(struct control *c, struct node *n)
 		gossip_send(c, n, MESSAGE_MEMBERS_NEWS, c->cluster->members.page_count);
 }
 
-/* The news in the page, to everybody watched. */
+/* Sends the page of news to all watched nodes. */
 static void gossip_pass(struct control *c, uint32_t count)
 {
 	c->cluster->members.page_count = count;
 	gossip_each(c, gossip_pass_one);
-	for (uint32_t i = 0; i < count; i++) { /* each member that reaches the suspect tells it */
+	for (uint32_t i = 0; i < count;
+	     i++) { /* suspects get the page, too, so that they can refute it */
 		struct node *n = peers_node(c, c->cluster->members.page[i].node);
 
 		if (n->member >= MEMBER_SUSPECT && gossip_reaches(c, n) && !gossip_watches(c, n))
@@ -285,7 +286,7 @@ void gossip_take(struct control *c, struct node *n, const struct message_members
 		deaf |= m->members[i].node == c->cluster->self->number &&
 			m->members[i].state == MEMBER_DEAD;
 	}
-	if (deaf) /* to all that followed the HELLO of a dead one; a better one has just left */
+	if (deaf) /* it dropped all messages after our HELLO; one that refutes has just left */
 		calls_resend(c, n);
 	differs = m->digest != members_digest(c);
 	if (m->step == MESSAGE_MEMBERS_PROBE)
@@ -305,7 +306,7 @@ static void gossip_overdue(struct control *c, struct node *n)
 	gossip_miss(c, n);
 }
 
-/* One of those watched, by lot, is asked whether it is there. */
+/* Probes a random one of the watched nodes. */
 static void gossip_probe_one(struct control *c)
 {
 	uint32_t count = c->cluster->members.live_count, steps = 0, draw;
@@ -325,7 +326,7 @@ static void gossip_probe_one(struct control *c)
 	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
 }
 
-/* After a partition somebody must try the dead: each node one of them, by lot. */
+/* Connects to a random dead member: so a partition is found to be over. */
 static void gossip_try_dead(struct control *c)
 {
 	uint32_t dead = 0, draw;

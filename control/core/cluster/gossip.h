@@ -10,19 +10,20 @@ struct control;
 struct message_members;
 struct node;
 
-/* Whether we keep a connection with it, to watch each other and to pass news on. */
+/* Whether this node keeps a connection with that one, to watch each other and to pass news on. */
 bool gossip_watches(const struct control *c, const struct node *n);
-/* Whether it is next to us in the ring: those two are watched closely. */
+/* Whether the node is a neighbour in the ring: those two are watched closely. */
 bool gossip_is_next(const struct control *c, const struct node *n);
 void gossip_connect(struct control *c);
-/* It does not answer: others are asked, and unless it is heard of soon, it is suspect. */
+/* The node does not answer: asks other members to probe it. Unless one of them hears from it soon,
+ * it becomes suspect. */
 void gossip_miss(struct control *c, struct node *n);
 /* It has said something. */
 void gossip_heard(struct control *c, struct node *n);
 void gossip_flood(struct control *c);
 void gossip_table(struct control *c, struct node *n);
 void gossip_entry(struct control *c, struct node *to, const struct node *about);
-/* Tells a node that claims a number in this incarnation that it is another one's: it is fenced. */
+/* Tells a node that its number belongs to another node. It fences itself. */
 void gossip_taken(struct control *c, struct node *to, const struct node *about,
 		  uint64_t incarnation);
 void gossip_probe(struct control *c, struct node *n);

@@ -31,9 +31,9 @@ static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint3
 	return false;
 }
 
-/* Says all that is owed; soon, when no message slot is free: a connection that ended for that would
- * bring as many messages with it the next time. Nothing else counts before the first HELLO, so
- * requests leave behind it. */
+/* Sends the HELLOs that are owed; retries soon when no message slot is free. (Closing the
+ * connection would not help: the next one would have as many messages to send.) Requests leave
+ * after the first HELLO, as the peer drops those before it. */
 void peers_greet(struct control *c, struct conn *conn)
 {
 	for (; conn->owed; conn->owed &= conn->owed - 1)
@@ -103,7 +103,8 @@ void peers_refuse(struct control *c, struct conn *conn, const struct message_hel
 	peers_close_conn(c, 0, conn->handle);
 }
 
-/* What it says of its objects, and what we want to hear of them. */
+/* Handles the announcement state in a HELLO, and asks for an announcement if the shard here does
+ * not know the node's objects. */
 static void peers_meet(struct control *c, const struct conn *conn, struct node *n,
 		       const struct message_hello *h)
 {
@@ -145,7 +146,7 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	if (h->assigned != MESSAGE_NODE_NONE)
 		join_assigned(c, h->assigned);
 	peers_meet(c, conn, n, h);
-	if (late) /* what it asked with an earlier one was not heard: let it ask again */
+	if (late) /* an earlier HELLO was refused, with what it asked: let the node repeat it */
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_NONE);
 	if (h->digest != members_digest(c))
 		gossip_table(c, n);
@@ -158,7 +159,8 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 
 	if (conn == NULL) {
 		c->counters.messages_unknown_conn++;
-		peers_close_conn(c, 0, handle); /* of an earlier control here: opens a new one */
+		peers_close_conn(c, 0,
+				 handle); /* of an earlier control process: the peer reopens */
 		return NULL;
 	}
 	if (m->kind == MESSAGE_HELLO) {
@@ -170,7 +172,7 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		n->corrected_ns = c->now_ns;
 		gossip_entry(c, n, n);
 	}
-	/* two that think each other dead must be able to say so */
+	/* nodes that consider each other dead must be able to exchange MEMBERS */
 	if (!conn->hello && !(conn->named && m->kind == MESSAGE_MEMBERS)) {
 		c->counters.messages_before_hello++;
 		return NULL;

@@ -138,7 +138,7 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 	n = peers_node(c, h->node);
 	if (why && c->cluster->members.dynamic && n && (n == c->cluster->self || members_live(n)) &&
 	    !net_addr_equal(&n->addr, &from->addr)) {
-		gossip_taken(c, from, n, h->incarnation); /* it says so in its log, and stops */
+		gossip_taken(c, from, n, h->incarnation); /* the node logs that, and stops */
 		conn->named = false;
 		c->counters.hello_refused++;
 		return NULL;
@@ -199,8 +199,8 @@ static bool join_is_known(struct control *c, const struct net_addr *addr)
 	return false;
 }
 
-/* Without a number: asks each seed. With one: tries a seed that nobody knows, by lot, since it may
- * be of another part of the cluster. */
+/* Without a number: asks each seed. With one: connects to a random seed that is no known member, as
+ * it may be in another part of the cluster. */
 void join_tick(struct control *c)
 {
 	uint32_t count = c->cluster->members.seeds_count, draw;

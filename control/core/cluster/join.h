@@ -18,9 +18,10 @@ bool join_is_guest(const struct control *c, const struct node *n);
 void join_forget(struct control *c, struct node *guest);
 /* We know our address now. */
 void join_attach(struct control *c);
-/* Now and then: looks for seeds. */
+/* Periodic: looks for seeds. */
 void join_tick(struct control *c);
-/* A HELLO on a connection that was not that node's until now. Returns whose it is, or NULL. */
+/* A HELLO with another number than the connection's node has. Returns the connection's node from
+ * now on, or NULL. */
 struct node *join_hello(struct control *c, struct conn *conn, const struct message_hello *h);
 /* A number was given to us. */
 void join_assigned(struct control *c, uint32_t number);

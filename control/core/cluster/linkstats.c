@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Link measurements, for the planners of broadcasts and reduces. A transfer shows the slower of its
- * two links only: the one that is slow is the one whose peer is known to do better.
+ * Link measurements, for the planners of broadcasts and reduces. A transfer only shows the slower
+ * of its two links. The slow link is the one whose peer has shown a higher rate. Called by fetches,
+ * participants and calls.
  */
 #include "linkstats.h"
 #include "core/control.h"
 
 enum {
-	/* What takes so much longer than it can, or is so much slower, is another link's; less may
-	 * come of what the nodes did at that time. */
+	/* A link counts as slow if it is so many times slower than the others. Less may be due to
+	 * the load of the nodes at that time. */
 	LINK_WORSE = 4,
-	LINK_FAR = 3, /* times what is usual: a hop that takes more counts as that */
-	/* What would take fewer requests' time at the usual rate tells of these, and of pauses. */
+	LINK_FAR = 3, /* a hop counts for the common figure as at most so many usual ones */
+	/* A transfer that takes fewer request times than this at the usual rate is no measure of
+	 * the rate: requests and pauses dominate it. */
 	LINK_STARTS = 16,
-	LINK_SURE = 3,	 /* slow transfers, and no better one, until it is believed */
-	LINK_FORGET = 8, /* slow transfers among links that could do better, until they can not */
-	LINK_DOUBTS = 1024, /* that are explained, and no better one, until they count after all */
+	LINK_SURE = 3,	 /* slow transfers in a row until a node's link is believed to be slow */
+	LINK_FORGET = 8, /* slow transfers until the high rates that both ends have shown fade */
+	LINK_DOUBTS =
+		1024, /* slow transfers in a row that a slow node explains, until they count */
 };
 
 void linkstats_carve(struct linkstats *s, struct arena *a, const struct control_config *config)
@@ -34,7 +37,8 @@ static bool linkstats_slow(const struct linkstats *s, uint64_t bytes_per_s)
 	return bytes_per_s < s->all.bytes_per_s / LINK_WORSE;
 }
 
-/* Whether it is known that no more can be had of it: that tells nothing of the others. */
+/* Whether the node's own link is known to be slow: then its transfers say nothing of other links.
+ */
 static bool linkstats_blamed(const struct linkstats *s, const struct link_node *n)
 {
 	return n && n->low == LINK_SURE && linkstats_slow(s, n->link.bytes_per_s);
@@ -62,20 +66,21 @@ void linkstats_saw_hop(struct linkstats *s, uint32_t node, uint64_t ns)
 	struct link_node *n = linkstats_way(s, node);
 	uint64_t most = LINK_FAR * s->all.hop_ns;
 
-	/* one that is far must not count for all, nor one that was near for ever */
+	/* a distant node must not raise the common figure much, nor a near one keep it low for ever
+	 */
 	fanout_saw_hop(&s->all, s->all.hop_seen && ns > most ? most : ns);
 	if (n)
 		fanout_saw_hop(&n->link, ns);
 }
 
-/* So many times; s->low: nodes of which it is believed, mostly none. */
+/* Sets the node's count of slow transfers, and s->low, the number of nodes believed to be slow. */
 static void linkstats_lower(struct linkstats *s, struct link_node *n, uint64_t low)
 {
 	s->low += (low == LINK_SURE) - (n->low == LINK_SURE);
 	n->low = low;
 }
 
-/* Whether one of those that are slow may have been waited for. */
+/* Whether a node that is known to be slow may explain this low rate. */
 static bool linkstats_explained(const struct linkstats *s, const struct link_node *a,
 				const struct link_node *b, uint64_t rate)
 {
@@ -89,8 +94,8 @@ static bool linkstats_explained(const struct linkstats *s, const struct link_nod
 	return false;
 }
 
-/* What is explained does not count as long as somebody shows now and then that more can be had:
- * the one rate that all others are slow against may never have been a link's. */
+/* Whether to ignore a slow transfer that a slow node explains. Not for ever: the high rate against
+ * which all others look slow may have been an error. So fast transfers must come now and then. */
 static bool linkstats_doubted(struct linkstats *s, bool slow, bool explained)
 {
 	if (!slow)
@@ -105,7 +110,7 @@ static void linkstats_shown(struct linkstats *s, struct link_node *n, uint64_t r
 {
 	if (n == NULL)
 		return;
-	if (rate > n->shown) /* which any node may say: no more than can be */
+	if (rate > n->shown) /* nodes report rates: bounded by the common one */
 		n->shown = rate < s->all.bytes_per_s ? rate : s->all.bytes_per_s;
 	if (!linkstats_slow(s, rate)) {
 		n->link.rate_seen = false;
@@ -163,14 +168,14 @@ void linkstats_forget(struct linkstats *s, uint32_t node)
 	n->shown = n->starts = 0;
 }
 
-/* A handshake alone is no measure of how far it is: it may have met a busy machine. */
+/* A single slow start does not show that a node is far: its machine may have been busy. */
 struct fanout_link linkstats_of(const struct linkstats *s, uint32_t node)
 {
 	const struct link_node *n = node < s->nodes_count ? &s->nodes[node] : NULL;
 	struct fanout_link link = s->all;
 
 	if (n && n->starts == LINK_SURE && n->link.start_ns / LINK_WORSE > link.start_ns) {
-		/* what a request and its answer take more; no handshake may have told */
+		/* without a measured hop: half of the extra time of a request and its answer */
 		link.hop_ns = n->link.hop_seen
 				      ? n->link.hop_ns
 				      : link.hop_ns + (n->link.start_ns - link.start_ns) / 2;

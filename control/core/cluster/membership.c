@@ -91,14 +91,14 @@ static void members_seen(struct control *c, bool settled)
 	m->seen |= settled;
 }
 
-/* Returns whether it is another than before. */
+/* Makes the view of the live members. Returns whether it has changed. */
 static bool members_view(struct control *c)
 {
 	struct members *m = &c->cluster->members;
 	uint32_t *live = m->before, count = 0;
 	bool settled = m->settled;
 
-	/* what came during an unfinished change counts as moved altogether */
+	/* a change before the last one has settled: all ids count as moved */
 	uint32_t before_count = settled ? m->live_count : 0;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++)
@@ -156,7 +156,7 @@ static void members_gone(struct control *c, struct node *n)
 	calls_gone(c, n);
 	c->cluster->ops->node_ended(c, n);
 	if (n->member == MEMBER_DEAD) {
-		peers_sever(c, n); /* it may think that it still waits here: it must ask again */
+		peers_sever(c, n); /* its open requests here end: it must send them again */
 		c->cluster->dead_ns = n->dead_ns = c->now_ns;
 		n->died = true;
 		c->cluster->ops->node_dead(c, n);
@@ -164,14 +164,14 @@ static void members_gone(struct control *c, struct node *n)
 	c->cluster->ops->node_gone(c, n);
 }
 
-/* Whether it lived when the view was made. */
+/* Whether the node was alive when the view was made. */
 static bool members_viewed(const struct control *c, const struct node *n)
 {
 	return n->position < c->cluster->members.live_count &&
 	       c->cluster->members.live[n->position] == n->number;
 }
 
-/* What an operator looks for: a death, a goodbye, and the return from either. */
+/* Logs what operators look for: deaths, departures and returns. */
 static void members_say(struct control *c, const struct node *n, bool was, enum member_state before)
 {
 	bool live = members_live(n);
@@ -209,9 +209,10 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		c->cluster->ops->node_reborn(c, n);
 	}
 	if (rose && !members_live(n))
-		m->epoch++; /* a life that we never saw: its part of the directory was in between */
+		m->epoch++; /* an incarnation that began and ended unseen: it owned ids in between
+			     */
 	if (was && !members_live(n) && !members_viewed(c, n))
-		m->epoch++; /* others may have acted on a life that we did not */
+		m->epoch++; /* other members may have given it ids, this node did not */
 	if (!was && members_live(n) && !join_is_guest(c, n)) {
 		c->cluster->ops->node_back(c, n);
 		peers_back(c, n);
@@ -224,7 +225,7 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	if (was && !members_live(n))
 		members_gone(c, n);
 	m->changed |= rose || was != members_live(n);
-	if (rose && n == c->cluster->self) { /* all ids may have been another owner's since */
+	if (rose && n == c->cluster->self) { /* all ids may have had other owners since */
 		m->before_count = 0;
 		settle_begin(c);
 	}
@@ -282,7 +283,8 @@ void members_reached(struct control *c)
 	if (c->cluster->members.cut_off && owns) {
 		members_set(c, c->cluster->self, c->cluster->self->member_incarnation + 1,
 			    MEMBER_ALIVE);
-		peers_hello_all(c); /* one that stands may have refused the HELLO of a dead node */
+		peers_hello_all(
+			c); /* on present connections the last HELLO may have been refused */
 	}
 	c->cluster->members.cut_off = false;
 }
@@ -330,7 +332,7 @@ static void members_fence(struct control *c, const struct message_member *m)
 	control_log(c, CONTROL_LOG_ERROR, &t);
 }
 
-/* Somebody thinks that we are not what we are: a higher incarnation outdoes that. */
+/* A report of this node that is wrong: refutes it with a higher incarnation. */
 static void members_refute(struct control *c, const struct message_member *m)
 {
 	struct node *self = c->cluster->self;
@@ -389,7 +391,7 @@ bool members_hello(struct control *c, struct node *n, const struct message_hello
 	}
 	if (h->incarnation == n->member_incarnation && n->member == MEMBER_ALIVE)
 		return true;
-	gossip_entry(c, n, n); /* it says a higher one, when it lives */
+	gossip_entry(c, n, n); /* if it lives, it refutes that with a higher incarnation */
 	if (h->incarnation == n->member_incarnation && n->member == MEMBER_SUSPECT)
 		return true;
 	c->counters.members_stale++;

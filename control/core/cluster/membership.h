@@ -19,7 +19,7 @@
 enum {
 	MEMBERS_SEEDS_MAX = 32,
 	MEMBERS_OWNERS = 256,
-	MEMBERS_GUESTS = 65, /* addresses without a number: ourselves, and so many others */
+	MEMBERS_GUESTS = 65, /* addresses without a number: this node's, and so many others */
 };
 
 struct conn;
@@ -33,23 +33,23 @@ struct member_owner { /* the shard owner of an id, in this view */
 
 struct members {
 	uint32_t *live;	  /* numbers, rising */
-	uint32_t *before; /* of the view before: what moved since has just been moved */
+	uint32_t *before; /* live members of the view before: shows which ids have moved */
 	uint32_t live_count, before_count;
-	bool seen; /* node.seen tells of all views since one had settled: there has been one */
-	uint64_t digest; /* of the entries that are known: kept, not added up for each message */
-	uint64_t epoch;	 /* added to that of each node; from the incarnation on */
+	bool seen;	 /* a view has settled: node.seen is valid */
+	uint64_t digest; /* of all known entries; updated with each */
+	uint64_t epoch;	 /* added to node.epoch; starts at the incarnation */
 	uint64_t changed_ns;
 	uint64_t view;	     /* digest of the live members and their incarnations (settle.c) */
-	uint32_t unheard;    /* live members that have not told all of this view */
-	bool settled;	     /* all have, or the time for that is over */
-	bool cut_off;	     /* the last connection with another node was lost: none since */
-	struct timer settle; /* then it is over */
-	struct list news;    /* struct node.news: not told to the others yet */
+	uint32_t unheard;    /* live members whose ANNOUNCED of this view is missing */
+	bool settled;	     /* none is missing, or settle_max_ns are over */
+	bool cut_off;	     /* no connection with any other node */
+	struct timer settle; /* settle_max_ns */
+	struct list news;    /* struct node.news: not passed on yet */
 	struct timer tick, flood;
 	uint64_t flooded_ns; /* when news was passed on last; 0: never */
-	bool changed;	     /* the view is to be made again */
+	bool changed;	     /* the view must be made again */
 	bool left;	     /* we said goodbye */
-	bool fenced;	     /* our number belongs to somebody else now */
+	bool fenced;	     /* our number belongs to another node now */
 	bool dynamic;	     /* nodes come by seeds, not from a list */
 	uint32_t seeds_count;
 	struct net_addr seeds[MEMBERS_SEEDS_MAX];
@@ -65,46 +65,46 @@ void members_init(struct control *c);
 
 /* ---- the source of news ---- */
 
-/* It lives, in this incarnation. addr NULL: as known. */
+/* The node is alive in this incarnation. addr NULL: as known. */
 void members_join(struct control *c, struct node *n, const struct net_addr *addr,
 		  uint64_t incarnation);
-/* It is suspect unless somebody hears of it soon; somebody has. */
+/* The node will be suspect unless a member hears from it soon; one has. */
 void members_doubt(struct control *c, struct node *n);
 void members_trust(struct control *c, struct node *n);
-/* It cannot be reached; it is dead when nothing better is heard of it for a while. */
+/* The node is suspect: dead after suspect_ns, unless it refutes that. */
 void members_suspect(struct control *c, struct node *n);
-/* This incarnation has ended: MEMBER_DEAD or MEMBER_LEFT. */
+/* The node's incarnation has ended: MEMBER_DEAD or MEMBER_LEFT. */
 void members_leave(struct control *c, struct node *n, uint64_t incarnation,
 		   enum member_state state);
 
 /* ---- the table ---- */
 
 bool members_live(const struct node *n);
-/* directory_out.down: for so many ms, begun ones too, it has been taken for dead; 0: it is not. */
+/* directory_out.down: milliseconds, rounded up, since the node is considered dead; 0: it is not. */
 uint64_t members_down_ms(void *arg, uint32_t node);
 /* Whether we have a number. */
 bool members_joined(const struct control *c);
-/* What another node says of one; old news does nothing. */
+/* A report about a member. Old ones have no effect. */
 void members_take(struct control *c, const struct message_member *m);
-/* A node has said hello. False: of an incarnation that has ended; it is told so. */
+/* A node's HELLO. False: its incarnation has ended; the node is told so. */
 bool members_hello(struct control *c, struct node *n, const struct message_hello *h);
 /* Its connection has ended. */
 void members_lost(struct control *c, struct node *n);
-/* A connection with a node was lost; one begins. The first one after the last one was lost begins a
- * new incarnation: others may have taken this node for dead, and given its ids away, meanwhile. */
+/* The last connection with another node was lost; the first one is up again. Then this node begins
+ * a new incarnation: the others may have considered it dead, and given its ids away. */
 void members_cut_off(struct control *c);
 void members_reached(struct control *c);
-/* Whether something is known of it, and not only presumed from the list. */
+/* Whether a report of the node has come; otherwise it is only in the configured list. */
 bool members_known(const struct node *n);
 void members_describe(const struct node *n, struct message_member *out);
 uint64_t members_digest(const struct control *c);
-/* Changes an entry of the table, and nothing else but the digest with it. */
+/* Changes an entry of the table, and the digest, without further effects. */
 void members_record(struct control *c, struct node *n, uint64_t incarnation,
 		    enum member_state state);
-/* What happened in this turn has its consequences: the view, the news. */
+/* Once per turn: makes the view, and passes news on. */
 void members_pump(struct control *c);
-/* Rises whenever this node's part of the directory may have forgotten what we hold, or not heard
- * what we hold no more. Greater than in any earlier life of ours. */
+/* The epoch of announcements to a node. It rises whenever that node may have lost announcements of
+ * this one. Greater than all of earlier incarnations. */
 uint64_t members_epoch(const struct control *c, const struct node *n);
 
 #endif

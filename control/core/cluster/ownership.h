@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which node owns the directory shard of an id, and what a change of the members does to that. */
+/* Which node owns the directory shard of an id; changes with the live members. */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_OWNERSHIP_H
 #define SARISSA_CONTROL_CORE_CLUSTER_OWNERSHIP_H
 
@@ -24,8 +24,7 @@ bool ownership_constant(const struct control *c, const struct object_id *id);
 struct node *ownership_next(struct control *c, uint32_t *cursor);
 /* The owner and the next owner of an id, which both have its tombstones; NULL: there is none. */
 void ownership_replicas(struct control *c, const struct object_id *id, struct node *owners[2]);
-/* The node in line after `than` for the id's tombstones, other than this node; NULL: none is
- * left. */
+/* The next node after `than` in the order of owners of the id, other than this node; NULL: none. */
 struct node *ownership_stand_in(struct control *c, const struct object_id *id,
 				const struct node *than);
 /* The node for the second copy of a small object: of the other live nodes that answer, the next

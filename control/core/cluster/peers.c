@@ -29,7 +29,7 @@ void peers_init(struct control *c)
 		list_init(&n->links);
 		list_init(&n->calls);
 	}
-	/* without a number we are a guest in our own table */
+	/* without a number this node is a guest in its own table */
 	c->cluster->self =
 		&c->cluster->peers.nodes[c->config.node < c->config.nodes ? c->config.node
 									  : c->config.nodes];
@@ -99,7 +99,7 @@ void peers_open_rails(struct control *c, struct conn *conn)
 	}
 }
 
-/* By the first rail; where that failed, by the others in turn. */
+/* Opens by the first rail, after a failure by the others in turn. */
 static void peers_open(struct control *c, struct link *l)
 {
 	uint32_t rail = l->attempts % peers_rails(c, l->node);
@@ -112,7 +112,7 @@ static void peers_open(struct control *c, struct link *l)
 	commands_push(c, l->worker, &r);
 }
 
-/* It is wanted: opens it, unless that failed a moment ago. */
+/* The link is wanted: opens it, unless the pause after a failure is not over. */
 static void peers_want(struct control *c, struct link *l)
 {
 	l->wanted = true;
@@ -204,7 +204,7 @@ static void peers_link_lost(struct control *c, struct link *l)
 	}
 	if (l == l->node->main && l->node->state == NODE_UP) {
 		c->cluster->ops->node_down(c, l->node);
-		peers_sever(c, l->node); /* what is left of earlier connections */
+		peers_sever(c, l->node); /* ends what remains of earlier connections */
 	}
 	l->wanted |= peers_needs(c, l);
 	if (l->attempts < 16)
@@ -233,8 +233,8 @@ void peers_unlink(struct control *c, struct node *n)
 
 /* ---- connections ------------------------------------------------------------------------- */
 
-/* How likely an address is that of this node: one that lives, one that asks for a number, one that
- * may come back. */
+/* How likely the node is to be at its address: most if it is alive, then if it asks for a number,
+ * then if it may come back. 0: not at all. */
 static unsigned peers_claim(const struct node *n)
 {
 	if (members_live(n))
@@ -370,7 +370,7 @@ static void peers_path(struct control *c, unsigned worker, const struct record *
 	if (r->op == EVENT_PEER_UP) {
 		conn->asked |= bit;
 		conn->paths |= bit;
-	} else { /* or refused: it is asked for again with the next HELLO */
+	} else { /* or refused: the next HELLO asks again */
 		conn->asked &= (uint8_t)~bit;
 		conn->paths &= (uint8_t)~bit;
 	}
@@ -386,7 +386,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 
 	if (conn && conn->handle == r->peer.conn && conn->link->state == LINK_UP &&
 	    conn->link->conn == r->peer.conn)
-		return; /* it stood when it was asked for: its HELLO has come and comes only once */
+		return; /* it was up when it was asked for, and its HELLO has come */
 	if (n == NULL)
 		n = peers_newcomer(c, worker, &r->peer.addr);
 	l = n && n != c->cluster->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
@@ -477,7 +477,7 @@ void peers_detach(struct control *c)
 	}
 }
 
-/* Without the rest of a pause. */
+/* Opens now, without the rest of the pause. */
 static void peers_open_now(struct control *c, struct link *l)
 {
 	if (l->state == LINK_UP)

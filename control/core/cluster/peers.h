@@ -30,7 +30,7 @@ struct link {
 	uint8_t state;
 	uint8_t attempts;
 	bool wanted;
-	bool watched;	    /* the worker tells when it is silent */
+	bool watched;	    /* the worker reports its silence */
 	struct timer timer; /* CLOSED: tries again */
 };
 
@@ -44,16 +44,16 @@ struct conn {		 /* one per handle index of a worker */
 	uint16_t mtu;
 	uint8_t owed;  /* HELLOs that could not leave yet: bit per enum message_announce */
 	bool greeted;  /* the first one has left */
-	bool named;    /* the peer has said who it is here; it may be out of date */
-	bool hello;    /* and it is not: all messages count */
+	bool named;    /* a HELLO has come; its incarnation may have ended */
+	bool hello;    /* a valid HELLO has come: all messages count */
 	uint8_t rail;  /* that it was opened on */
-	uint8_t asked; /* bit per rail: a path there is asked for, or there */
+	uint8_t asked; /* bit per rail: a path is asked for, or up */
 	uint8_t paths; /* bit per rail: it is up */
 };
 
 enum node_state {
 	NODE_UNKNOWN, /* never seen */
-	NODE_UP,      /* its HELLO has come on a connection that lives */
+	NODE_UP,      /* its HELLO has come on a present connection */
 	NODE_DOWN,
 };
 
@@ -61,13 +61,13 @@ struct node {
 	uint32_t number;
 	uint32_t workers; /* from its HELLO; at least 1 */
 	struct net_addr addr;
-	struct message_rails rails; /* as it says of itself, or others of it */
+	struct message_rails rails; /* from its HELLO, or from gossip */
 	uint8_t state;
-	bool tombstones_left;	 /* there are tombstones that it was not told, as it was silent */
-	bool unremoved;		 /* no call was free for a REMOVE to it: it must tell all it has */
-	uint32_t tombstones_out; /* those under way to it */
-	uint64_t tombstones_ns;	 /* when it answered one last, or they began */
-	bool probing;		 /* a message is out that shows whether it lives */
+	bool tombstones_left;	 /* tombstones were not sent to it, as it was silent */
+	bool unremoved;		 /* a REMOVE could not be sent to it: it must announce all */
+	uint32_t tombstones_out; /* open TOMBSTONE calls to it */
+	uint64_t tombstones_ns;	 /* when it last answered one, or the first was sent */
+	bool probing;		 /* a message is open that shows whether it is alive */
 	struct link *main;	 /* worker 0 to worker 0; NULL until wanted */
 	struct list links;
 	struct list calls; /* struct call.of_node */
@@ -79,29 +79,28 @@ struct node {
 	bool beyond;	/* it was logged that copies of it are refused (tombstone_copies_beyond) */
 	bool ahead;	/* it was logged that its clock is (clock.c) */
 	bool guest;	/* has an address, but no number yet */
-	uint32_t reserved;    /* guest: the number that we have given it, + 1 */
+	uint32_t reserved;    /* guest: the number assigned to it, + 1 */
 	uint32_t position;    /* among the live members */
-	uint64_t epoch;	      /* rises when its part of the directory must be told all again */
-	uint64_t acked_epoch; /* it has confirmed that it knows all as of then; 0: none of ours is
-			       there */
-	uint64_t acked_view;  /* members.view as of which it knows so; 0: it does not */
-	uint64_t heard_view;  /* members.view as of which it last told us all that it has */
-	bool heard;	      /* that was the present one, since the live members changed last */
+	uint64_t epoch;	      /* rises when all must be announced to its shard again */
+	uint64_t acked_epoch; /* of the last acknowledged ANNOUNCED; 0: none, it has no
+			       * entries of this node */
+	uint64_t acked_view;  /* members.view of that ANNOUNCED; 0: none */
+	uint64_t heard_view;  /* members.view of its last ANNOUNCED to us */
+	bool heard;	      /* that is the present view */
 	uint64_t member_incarnation;
-	uint64_t dead_ns; /* when it was taken for dead last */
-	bool seen;	  /* it lived in a view since the last that had settled, or in that */
-	bool missed;	  /* it is silent: unless it is heard of soon, it is suspect */
-	bool died; /* it was taken for dead, has refuted that, or has restarted: other members may
-		      have acted on it */
-	uint32_t asked_by[2]; /* node + 1 that wants to know when we hear of it; 0: nobody */
+	uint64_t dead_ns; /* when it was last considered dead */
+	bool seen;	  /* it was alive in the last settled view, or in one since then */
+	bool missed;	  /* silent: suspect, unless a member hears from it soon */
+	bool died; /* it was considered dead, has refuted that, or has restarted: other members may
+		    * have acted on that */
+	uint32_t asked_by[2]; /* nodes + 1 that miss it, and wait for an answer; 0: none */
 	uint64_t asked_ns;
-	uint64_t fresh_ns;  /* until then its last sign of life is young enough (store/replica.h) */
-	uint64_t mute_ns;   /* it has not answered the question of store/replica.c: not asked until
-			       then */
-	bool asking;	    /* that question is out */
-	uint64_t unkept_ns; /* until then it is asked for no second copies, as it did not answer */
-	uint64_t probed_ns; /* a probe of then is not answered; 0: none is out */
-	uint64_t corrected_ns; /* when it last heard from us that it is wrong about the members */
+	uint64_t fresh_ns;     /* until then its last answer is recent enough (store/replica.h) */
+	uint64_t mute_ns;      /* it has not answered store/replica.c: not asked until then */
+	bool asking;	       /* that question is out */
+	uint64_t unkept_ns;    /* until then it gets no KEEP, as it did not answer one */
+	uint64_t probed_ns;    /* time of an unanswered probe; 0: none */
+	uint64_t corrected_ns; /* when we last sent it a correction about the members */
 	struct list news;      /* members.news */
 	struct timer suspicion;
 };
@@ -122,44 +121,44 @@ void peers_detach(struct control *c);
 /* Opens what is wanted. */
 void peers_attach(struct control *c);
 
-/* Whose message this is, or NULL when it must be ignored; takes HELLOs itself. */
+/* The node that sent the message, or NULL: ignore it. HELLOs are handled here. */
 struct node *peers_message(struct control *c, uint32_t conn, const struct message *m);
 
-/* Sends to a node, or to ourselves; asks for a connection when there is none. False when the
- * message did not leave. */
+/* Sends to a node, or to this one; opens a connection when there is none. False: the message did
+ * not leave. */
 bool peers_send(struct control *c, struct node *n, const struct message *m);
 
 /* The link between these workers, opened if need be; NULL when the table is full. */
 struct link *peers_link(struct control *c, struct node *n, unsigned worker, unsigned peer_worker);
 
-/* Has the workers tell of silence of those that we watch closely, and of no others. */
+/* Has the workers report the silence of the neighbours in the ring, and of no other node. */
 void peers_watch(struct control *c);
 
-/* It lives again: nobody waits out a pause before it is connected with. */
+/* The node is alive again: links to it open without the rest of a pause. */
 void peers_back(struct control *c, struct node *n);
 
-/* It is lost: so is what was agreed with it. The next connection begins with a HELLO. */
+/* Closes all connections with the node. The next one begins with a HELLO. */
 void peers_sever(struct control *c, const struct node *n);
 
-/* For join.c: a connection's node is found out; a node has moved; a guest has gone. */
+/* For join.c: gives a connection to its node; changes a node's address; removes a guest. */
 void peers_rebind(struct control *c, struct conn *conn, struct node *n);
 void peers_readdress(struct control *c, struct node *n, const struct net_addr *addr);
 void peers_unlink(struct control *c, struct node *n);
 void peers_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
 		  const char *why);
-/* Says hello with a number for the other side. */
+/* Sends a HELLO that assigns the peer a number. */
 void peers_give(struct control *c, uint32_t conn, uint32_t number);
-/* Says hello again wherever there is a connection: something in it has changed. */
+/* Sends HELLO on all connections: something in it has changed. */
 void peers_hello_all(struct control *c);
-/* This node has a number now: says hello on all present connections. */
+/* This node has a number now: sends HELLO on all connections. */
 void peers_joined(struct control *c);
 
-/* What the dataplane says of our own rails; asks for a path of a connection on each rail that both
- * nodes have. */
+/* Notes this node's rails, as the dataplane names them; asks for a path of a connection on each
+ * rail that both nodes have. */
 void peers_own_rails(struct control *c);
 void peers_open_rails(struct control *c, struct conn *conn);
 
-/* Between peers.c and handshake.c: a HELLO is owed on the connection, and leaves, or soon. */
+/* Between peers.c and handshake.c: owes a HELLO on the connection, and sends it now or soon. */
 void peers_hello(struct control *c, uint32_t handle, enum message_announce announce);
 void peers_greet(struct control *c, struct conn *conn);
 void peers_greet_later(struct control *c, struct link *l);

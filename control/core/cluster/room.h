@@ -23,7 +23,7 @@ struct room_cluster {
 	struct calls calls;
 	struct linkstats links;
 	struct watches watches;
-	uint64_t dead_ns; /* when a node was taken for dead last */
+	uint64_t dead_ns; /* when a node was last considered dead */
 
 	struct pool loopback;
 	struct list loopback_queue;

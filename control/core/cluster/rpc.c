@@ -46,14 +46,14 @@ static void calls_rearm(struct control *c, struct call *call)
 	calls_retry(c, call, c->config.retry_ns);
 }
 
-/* The node lives, but cannot answer it yet. */
+/* The node is alive, but cannot answer the request yet. */
 static void calls_later(struct control *c, struct call *call)
 {
 	calls_retry(c, call, control_backoff(c, ++call->redirects));
 }
 
-/* Until both see the same members, or the owner knows the ids that have come to it (settle.c): for
- * so long it is asked again soon each time, or as long again would be lost. */
+/* Retries after a short, constant pause for a while: both nodes will soon have the same view of the
+ * members, or the owner will be settled (settle.c). Growing pauses would double the delay. */
 static void calls_soon(struct control *c, struct call *call)
 {
 	uint32_t count = ++call->redirects;
@@ -134,7 +134,7 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
 	return call->message.request == request && call->node == n ? call : NULL;
 }
 
-/* How long a request takes that is answered at once; one that carries a value shows the link. */
+/* Measures the round trip of a request that is answered at once. A value with it shows the rate. */
 static void calls_measure(struct control *c, const struct call *call)
 {
 	const struct message *m = &call->message;

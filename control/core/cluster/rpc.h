@@ -17,11 +17,12 @@ struct call;
 /* A request number holds the call's index, for finding it. */
 #define CALLS_INDEX_BITS 20
 #define CALLS_INDEX_MASK ((1u << CALLS_INDEX_BITS) - 1)
-/* And whether it is a LOCATE, for telling what its late answer stands for. */
+/* And whether it is a LOCATE: decides what a late answer means. */
 #define CALLS_LOCATE (UINT64_C(1) << 63)
 
-/* answer is NULL when the deadline has passed. A call that was told the end is gone on return. An
- * answer for which it returns true (GOT, "wait"; REPLY, "not now") leaves the call open. */
+/* The end of a call; answer is NULL when the deadline has passed. On return the call is gone,
+ * unless the function returns true for an answer that is not final (GOT "wait"; REPLY "not now").
+ */
 typedef bool call_end(struct control *c, struct call *call, const struct message *answer);
 
 struct call {
@@ -29,20 +30,20 @@ struct call {
 	struct node *node;
 	struct timer timer;
 	uint64_t deadline_ns;
-	uint64_t sent_ns; /* 0: sent more than once, or to ourselves: its time tells nothing */
+	uint64_t sent_ns; /* 0: sent more than once, or to this node: no measure of time */
 	call_end *end;
 	void *owner;
 	uint64_t cookie;	/* the owner's own */
-	uint32_t redirects;	/* times in a row that we were sent away, or told to ask later */
-	bool deferred;		/* HAVE: it has come there, and is to come again later */
+	uint32_t redirects;	/* answers in a row that said REDIRECT or "later" */
+	bool deferred;		/* HAVE: the owner wants it again later */
 	uint32_t value_slot;	/* HAVE: object whose bytes go along, or TABLE_SLOT_NONE */
 	struct message message; /* without value */
 };
 
 struct calls {
 	struct pool pool;
-	uint64_t count; /* of all calls so far; starts at random, so that no answer to an earlier
-			 * life of this node is taken for one to this */
+	uint64_t count; /* of all calls so far; starts at random, so that answers to an earlier
+			   process of this node match none */
 };
 
 void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
@@ -52,22 +53,22 @@ void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
 struct call *calls_start(struct control *c, struct node *n, const struct message *m,
 			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner);
 void calls_cancel(struct control *c, struct call *call);
-/* The call goes on as another request, which its message holds now: its end returns true then. It
- * leaves now, or later, when retry_ns are over. */
+/* Continues a call as another request, which its message holds now; its end must return true. Sends
+ * it now, or later, after retry_ns. */
 void calls_reuse(struct control *c, struct call *call, bool later);
 
 /* An answer from a node; ignored when nothing waits for it. */
 void calls_answer(struct control *c, struct node *n, const struct message *m);
 
-/* The node says that the id is not its own. */
+/* REDIRECT: the node does not own the id. */
 void calls_redirected(struct control *c, struct node *n, const struct message *m);
 /* The members have changed: sends open requests to the present owners of their ids. */
 void calls_move(struct control *c);
 
-/* The node is dead: what only it can answer ends now. */
+/* The node is dead: calls that only it can answer end. */
 void calls_gone(struct control *c, struct node *n);
 
-/* A connection to the node has come up: all its calls leave again. */
+/* A connection to the node has come up: sends all its calls again. */
 void calls_resend(struct control *c, struct node *n);
 
 #endif

@@ -37,7 +37,7 @@ static void settle_end(struct control *c)
 	timers_cancel(&c->timers, &c->cluster->members.settle);
 }
 
-/* One node alone, or the nodes of a list of owners: nobody tells. */
+/* Whether no member sends ANNOUNCED with a view: a node alone, or configured owners. */
 static bool settle_by_time(const struct control *c)
 {
 	return c->config.shards > 0 || c->cluster->members.live_count < 2 || !members_joined(c);

@@ -8,13 +8,13 @@
 struct control;
 struct node;
 
-/* What an entry of the table adds to members.view. */
+/* The contribution of a member to members.view. */
 uint64_t settle_mark(const struct node *n);
-/* Other members live than before, or we begin a new incarnation. */
+/* The live members have changed, or this node has a new incarnation. */
 void settle_begin(struct control *c);
 /* The view has changed. */
 void settle_look(struct control *c);
-/* The node has told all that it holds, as of that view; 0: it may have done so before. */
+/* ANNOUNCED of the node for that view; 0: counts its last one. */
 void settle_heard(struct control *c, struct node *n, uint64_t view);
 
 #endif

@@ -18,15 +18,15 @@
 #define WATCH_SILENT_MAX_NS UINT64_C(250000000)
 
 enum watch_verdict {
-	WATCH_FLOWS,  /* something came since the last look */
-	WATCH_WAITS,  /* nothing came, and that is all that can be said now */
-	WATCH_ASK,    /* the sender must be asked: watch_asked when it was */
-	WATCH_SILENT, /* it was, and does not answer */
+	WATCH_FLOWS,  /* chunks came since the last look */
+	WATCH_WAITS,  /* none came: no verdict yet */
+	WATCH_ASK,    /* ask the sender, then call watch_asked */
+	WATCH_SILENT, /* the sender was asked, and does not answer */
 };
 
 struct watch {
-	uint64_t moved_ns; /* when a look last found something new */
-	uint64_t asked_ns; /* 0: not, or it has answered */
+	uint64_t moved_ns; /* last look that found new chunks */
+	uint64_t asked_ns; /* 0: not asked, or answered */
 	uint64_t retry_ns; /* when it may be asked again */
 	uint32_t missing;  /* at the last look */
 	uint32_t answers;  /* since something came */
@@ -34,7 +34,7 @@ struct watch {
 };
 
 struct watches {	    /* one per node */
-	uint64_t answer_ns; /* how long an answer took at most, forgotten soon */
+	uint64_t answer_ns; /* longest recent answer; fades */
 };
 
 void watch_begin(struct watch *w, uint32_t missing, uint64_t now_ns);
@@ -42,7 +42,7 @@ void watch_begin(struct watch *w, uint32_t missing, uint64_t now_ns);
 enum watch_verdict watch_look(const struct watches *ws, struct watch *w, uint32_t missing,
 			      uint64_t now_ns);
 void watch_asked(struct watch *w, uint64_t now_ns);
-/* It has answered that it still sends. */
+/* The sender has answered that it still sends. */
 void watch_answered(struct watch *w, uint64_t now_ns);
 /* A question to a sender was answered after so long. */
 void watch_saw_answer(struct watches *ws, uint64_t ns);

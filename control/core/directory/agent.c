@@ -46,7 +46,8 @@ bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t
 	m.object.id = *id;
 	m.object.generation = generation;
 	m.object.replaced = replaced;
-	/* Until the node is forgotten: then it announces what it has, and is told. */
+	/* Long enough: a node that has been forgotten announces its objects again, and learns then
+	 * that they are deleted. */
 	if (calls_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
 			agent_removed, removal))
 		return true;
@@ -82,7 +83,7 @@ static bool agent_probed(struct control *c, struct call *call, const struct mess
 	return false;
 }
 
-/* Any message will do: when it is not acknowledged, the connection ends. */
+/* Probes with any message: if it is not acknowledged the connection ends. */
 void agent_suspect(void *arg, uint32_t node)
 {
 	struct control *c = arg;
@@ -96,9 +97,9 @@ void agent_suspect(void *arg, uint32_t node)
 	directory_node_silent(&c->directory->shard, node, n->probing);
 }
 
-/* Not settled: a node that has just come up is about to announce its objects; a node whose
- * dataplane was restarted may come up just after it was taken for dead; this node sees no other
- * member, and cannot tell which of them are dead. */
+/* Not settled while a node that has just come up may still announce its objects; while a node that
+ * was just declared dead may come back, as after a restart of its dataplane; and while this node
+ * sees no other member, so that it does not know which of them are dead. */
 bool agent_settled(void *arg, const struct object_id *id)
 {
 	struct control *c = arg;

@@ -24,7 +24,7 @@ void agent_redirect(void *arg, uint32_t node, uint64_t request);
 /* Starts the timer of deferred replies. An object that many ask for at once is often there before
  * it fires, and saves the replies. */
 void agent_notify_later(struct control *c);
-/* Deletes wait for a holder that does not answer until it is gone as a member. */
+/* Deletes wait for a silent holder until it is no member any more. */
 void agent_silent(struct control *c, struct node *n, bool gone);
 
 #endif

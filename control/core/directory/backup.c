@@ -4,7 +4,7 @@
 
 #define BACKUP_SILENT_NS UINT64_C(1000000000)
 
-enum { BACKUP_STEP = 4096 }; /* entries that one turn looks at */
+enum { BACKUP_STEP = 4096 }; /* entries scanned per turn */
 
 void backup_carve(struct backups *b, struct arena *a)
 {
@@ -23,7 +23,7 @@ static void backup_fire(struct control *c, struct timer *t)
 {
 	c->directory->backups.sweep = 0;
 	if (c->cluster->dead_ns && c->now_ns < c->cluster->dead_ns + c->config.settle_ns)
-		backup_later(c); /* of that death nothing is certain yet */
+		backup_later(c); /* holders may still announce: look again after settle_ns */
 }
 
 void backup_later(void *arg)
@@ -95,7 +95,8 @@ static bool backup_kept(struct control *c, struct call *call, const struct messa
 	return false;
 }
 
-/* Until it has answered the copy is there and gives nothing to anybody: a DELETE removes it. */
+/* Enters the copy before the node has answered: so a DELETE removes it. It feeds no other node yet.
+ */
 static void backup_expect(struct control *c, struct entry *e, uint32_t node)
 {
 	struct directory *d = &c->directory->shard;
@@ -162,7 +163,7 @@ void backup_pump(struct control *c)
 		if (!directory_alone(&c->directory->shard, e))
 			continue;
 		if (b->pool.used == b->pool.capacity)
-			return; /* it goes on when one of them has been answered */
+			return; /* continues when a KEEP is answered */
 		backup_keep(c, e, MESSAGE_NODE_NONE, NULL);
 	}
 	if (b->sweep >= entries->fresh)

@@ -29,7 +29,7 @@ static const struct removal *directory_removing(const struct directory *d, uint3
 	return NULL;
 }
 
-/* Says whom it waits for, so that the requester can name that node when its time is over. */
+/* Tells the requester which node it waits for: its error names that node if the time is over. */
 static void directory_delete_waits(struct directory *d, const struct removal *r)
 {
 	struct text t = {.length = 0};
@@ -42,8 +42,7 @@ static void directory_delete_waits(struct directory *d, const struct removal *r)
 	directory_reply(d, r->node, r->request, -EAGAIN, r->generation, t.bytes);
 }
 
-/* A DELETE that has been here already: its answer is under way, or got lost. What was put since
- * then stays. */
+/* A repeated DELETE: gets the same answer. An object that was put since then stays. */
 static bool directory_delete_retry(struct directory *d, uint32_t node, const struct message *m)
 {
 	const struct tombstone *t = directory_tombstone(d, &m->object.id);

@@ -93,15 +93,16 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	e->name[0] = '\0';
 }
 
-/* Of an id that is reserved for a delegate: an object that a client puts, here or across a
- * partition. */
+/* Whether the HAVE is of an object that a client puts, although the id is reserved for a delegate.
+ */
 static bool directory_have_foreign(const struct entry *e, const struct message_have *have)
 {
 	return have->create || (have->state == MESSAGE_COPY_CREATING && !have->made &&
 				have->generation != e->generation);
 }
 
-/* Makes the entry one of this generation, if it may be. Returns false when it was answered. */
+/* Moves the entry to the generation of the HAVE, if that is allowed. False: it is refused, and
+ * answered. */
 static bool directory_have_generation(struct directory *d, uint32_t node, const struct message *m,
 				      struct entry *e)
 {
@@ -125,7 +126,8 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				"a reduce makes an object of this id: use another one");
 		return false;
 	}
-	if (own && e->generation != have->generation) /* it has the other no more */
+	if (own &&
+	    e->generation != have->generation) /* it does not have the other generation now */
 		directory_copy_remove(d, own);
 	if (e->generation == have->generation) {
 		if (e->size == have->size)
@@ -145,7 +147,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		directory_reply(d, node, m->request, -EAGAIN, e->generation, t.bytes);
 		return false;
 	}
-	/* A delegate's latest generation counts, until one is complete. */
+	/* A delegate may replace its own generation, until one is complete. */
 	restart = delegated && have->made && !directory_has_complete(d, &have->id);
 	if (have->generation < e->generation ||
 	    (have->state != MESSAGE_COPY_COMPLETE && !restart && directory_stands(d, e))) {
@@ -153,10 +155,10 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				"the object was put again");
 		return false;
 	}
-	if (e->generation != 0) /* put twice, out of sight of each other: the newer one stays */
+	if (e->generation != 0) /* put on both sides of a partition: the newer one stays */
 		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
 	e->generation = have->generation;
-	if (!list_empty(&e->references)) /* of what it takes the place of */
+	if (!list_empty(&e->references)) /* of the replaced generation */
 		d->out.unhold(d->out.arg, e, e->generation - 1, true);
 	e->size = have->size;
 	e->chunk_bytes = have->chunk_bytes;
@@ -175,7 +177,7 @@ static void directory_waiter_forget(struct directory *d, struct entry *e, uint32
 	}
 }
 
-/* It may have been so before a booking that was made since. */
+/* Enters an upstream that a HAVE names, unless newer bookings would make a circle of it. */
 static void directory_have_upstream(struct directory *d, struct copy *copy, uint32_t node)
 {
 	struct copy *upstream =
@@ -185,7 +187,7 @@ static void directory_have_upstream(struct directory *d, struct copy *copy, uint
 		directory_feed(copy, upstream);
 }
 
-/* It has the object, and says how fast that came. */
+/* A complete copy, with the rate at which it arrived. */
 static void directory_have_rate(struct directory *d, uint32_t node, const struct message_have *have,
 				const struct entry *e)
 {
@@ -202,7 +204,7 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 {
 	struct copy *copy = directory_copy(e, node);
 
-	if (have->state != MESSAGE_COPY_PARTIAL) /* what it asked for before it has now */
+	if (have->state != MESSAGE_COPY_PARTIAL) /* its open GETs are satisfied */
 		directory_waiter_forget(d, e, node);
 	if (have->state == MESSAGE_COPY_COMPLETE && copy)
 		directory_copy_state(copy, copy->state, false);
@@ -217,7 +219,7 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 		return copy != NULL;
 	}
 	if (copy && copy->upstreams)
-		return true; /* the booking knows it already */
+		return true; /* entered when it was booked */
 	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
 	if (copy == NULL)
 		return false;
@@ -248,7 +250,7 @@ static uint32_t directory_pinned(const struct directory *d, const struct entry *
 	return requester + 1;
 }
 
-/* Whether its client waits for this answer: the object is complete since just now. */
+/* Whether the object has just become complete: then a client waits for this answer. */
 static bool directory_have_fresh(const struct entry *e, uint32_t node,
 				 const struct message_have *have)
 {
@@ -257,7 +259,8 @@ static bool directory_have_fresh(const struct entry *e, uint32_t node,
 	return have->has_value && (have->create || (copy && copy->state == MESSAGE_COPY_CREATING));
 }
 
-/* A value that came from this node's own client is on no other machine yet. */
+/* Answers a HAVE. A value that a client of this very node put is on no other machine yet: the
+ * answer may wait for the second copy. */
 static void directory_have_answer(struct directory *d, struct entry *e, uint32_t node,
 				  const struct message *answer, bool fresh)
 {
@@ -269,8 +272,7 @@ static void directory_have_answer(struct directory *d, struct entry *e, uint32_t
 		d->out.answer(d->out.arg, node, answer);
 }
 
-/* There is no room to note the copy. Cached copies make way for a pinned one, and for one that is
- * the only one. */
+/* There is no room for the copy. For a pinned copy, or an only one, a cached copy is evicted. */
 static void directory_have_full(struct directory *d, uint32_t node, const struct message *m,
 				const struct entry *e)
 {
@@ -346,7 +348,7 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 	directory_noted(d, e);
 }
 
-/* What is left of the object may be on this machine alone. */
+/* A copy is gone. The object's only value may now be on this machine. */
 static void directory_copy_lost(struct directory *d, struct copy *copy)
 {
 	struct entry *e = copy->entry;
@@ -359,13 +361,13 @@ static void directory_copy_lost(struct directory *d, struct copy *copy)
 
 void directory_gone(struct directory *d, struct copy *copy)
 {
-	if (copy->state == MESSAGE_COPY_CREATING) /* it was never finished: for nobody */
+	if (copy->state == MESSAGE_COPY_CREATING) /* never completed: the object ends */
 		directory_end(d, copy->entry, copy->node, NULL);
 	else
 		directory_copy_lost(d, copy);
 }
 
-/* One of several holders feeds that node no more. */
+/* DROP of an upstream: that holder does not feed the node any more. */
 static void directory_left(struct directory *d, uint32_t node, const struct message_object *drop,
 			   struct entry *e)
 {
@@ -391,7 +393,7 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 		directory_left(d, node, drop, e);
 		return;
 	}
-	/* Whatever it had: its fetch has ended. One that has begun since asks again anyway. */
+	/* The node's fetch has ended, too. A newer one repeats its GET. */
 	directory_waiter_forget(d, e, node);
 	copy = directory_copy(e, node);
 	if (copy && (drop->generation == 0 || e->generation == drop->generation))
@@ -411,7 +413,7 @@ void directory_take_tombstone(struct directory *d, const struct message_tombston
 	directory_settle(d, e);
 }
 
-/* What it does not hold, and could not say so when it should have. */
+/* ANNOUNCED: removes the node's copies that it has not announced in this epoch. */
 static void directory_announced(struct directory *d, uint32_t node, const struct message *m)
 {
 	list_each(l, after, &d->nodes[node].copies)
@@ -484,7 +486,7 @@ static void directory_forget_copies(struct directory *d, uint32_t node, bool par
 	}
 }
 
-/* What it holds counts from now on, or does not. */
+/* The copies of the node count from now on, or do not: tells watchers. */
 static void directory_node_noted(struct directory *d, uint32_t node)
 {
 	list_each(l, after, &d->nodes[node].copies)

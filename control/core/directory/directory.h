@@ -70,24 +70,24 @@ struct entry {
 	struct list references; /* of leases that hold it (references.h) */
 	struct directory *directory;
 	uint64_t reserved; /* the only generation that may be announced; 0: any; UINT64_MAX: none;
-			    * DIRECTORY_DELEGATED: what a delegate makes */
+			    * DIRECTORY_DELEGATED: any of a delegate */
 	uint32_t copies_count, waiters_count;
-	uint32_t arriving;   /* copies that are on their way, PARTIAL or by value */
-	uint64_t generation; /* 0: nobody holds it, it is only waited for */
+	uint32_t arriving;   /* copies in transfer, PARTIAL or by value */
+	uint64_t generation; /* 0: no node has it, there are only waiters */
 	uint64_t size;
 	uint32_t chunk_bytes;
 	uint32_t value;	   /* range of the inline space; 0: none */
 	uint32_t burst;	   /* receivers at a time, at most */
 	uint32_t departed; /* copies that have gone */
 	bool has_value;
-	bool keeping; /* another node is asked to hold a copy of it */
+	bool keeping; /* a KEEP of it is open */
 	bool used;
 	uint8_t watched; /* enum session_event that watchers know of it; 0: none */
 	uint64_t event;	 /* number of its last one */
 	char name[OBJECT_NAME_MAX + 1];
 };
 
-struct tombstone { /* a deleted object: nobody may bring it back */
+struct tombstone { /* a deleted object: later announcements of it are refused */
 	struct idmap_node by_id;
 	struct list aged;    /* of the directory */
 	uint64_t number;     /* rises with each */
@@ -101,33 +101,32 @@ struct removal { /* a DELETE: it is answered when the holders have given up thei
 	uint64_t request;
 	uint64_t generation;
 	uint32_t node;
-	uint32_t left;	 /* of those; and one for the handler itself */
-	uint32_t silent; /* node + 1 of a holder that had no connection when it was asked, or since
-			  */
+	uint32_t left;	 /* missing answers, and 1 for the handler itself */
+	uint32_t silent; /* node + 1 of a holder without a connection; 0: none */
 };
 
 struct directory_node {
 	struct list copies, waiters, locates;
 	uint64_t store_incarnation;
-	uint64_t epoch; /* the latest that it said anything in */
+	uint64_t epoch; /* of its latest message */
 	bool up;
-	bool dead;   /* the members agree that it is: its copies are no hope */
-	bool known;  /* it has announced its objects, and they are not forgotten */
-	bool silent; /* reported as out of reach, and has not answered since */
-	bool away;   /* dead or out of reach, and has not told since what it holds */
-	bool behind; /* of the objects deleted since then some are forgotten */
+	bool dead;   /* a dead member: its copies do not count */
+	bool known;  /* its announced objects are in the directory */
+	bool silent; /* reported as silent, and has not answered since */
+	bool away;   /* dead or without a connection, and no ANNOUNCED since */
+	bool behind; /* away, and a tombstone since then is forgotten */
 	uint64_t pad[7];
 };
 _Static_assert(sizeof(struct directory_node) == 128, "to find one of them is a shift");
 
 struct directory_out {
 	void *arg;
-	/* Sends an answer, also later ones to a GET that waits. False: not now. It may be lost when
+	/* Sends an answer, also later ones to a waiting GET. False: not now. It may be lost when
 	 * the node goes down. */
 	bool (*answer)(void *arg, uint32_t node, const struct message *m);
-	/* Makes a holder give up its copy; replaced: another generation takes its place. Calls
+	/* Makes a holder give up its copy; replaced: another generation follows. Calls
 	 * directory_removed for the removal (if not NULL) when the copy is gone, or the holder
-	 * unreachable. False: it cannot, and calls nothing. */
+	 * unreachable. False: not now, and directory_removed is not called. */
 	bool (*remove)(void *arg, uint32_t node, const struct object_id *id, uint64_t generation,
 		       bool replaced, struct removal *removal);
 	/* Sends the tombstone to its other replicas. Returns how many there are; for each of them
@@ -148,12 +147,13 @@ struct directory_out {
 	void (*alone)(void *arg);
 	/* Milliseconds since a node was taken for dead; 0: it was not. */
 	uint64_t (*down)(void *arg, uint32_t node);
-	/* A copy of a node that is behind was refused: it may have been deleted. */
+	/* A copy of a node that is behind was refused, as it may have been deleted. */
 	void (*beyond)(void *arg, uint32_t node);
 	/* Makes the holder of a cached copy give it up, if node `pinned`, which has the pinned
 	 * replica, lives. Clears directory.evicting in the end. False: not now. */
 	bool (*evict)(void *arg, const struct copy *copy, uint32_t pinned);
-	/* A lease of that node holds what it creates. False: no room to note that. */
+	/* Adds a reference: a lease of that node holds the object that it creates. False: no room.
+	 */
 	bool (*hold)(void *arg, struct entry *e, uint32_t node, const struct message_have *have);
 	/* Generations of the object up to this one are gone: ends their references; tell: informs
 	 * the nodes of the leases. Only called when there are references. */
@@ -172,29 +172,30 @@ struct directory {
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
 	struct directory_node *nodes;
-	uint64_t *away_since; /* of each node that is away: number of the last tombstone then */
+	uint64_t *away_since; /* by node, if away: number of the last tombstone when it went */
 	struct tombstone *tombstones;
 	struct idmap by_tombstone;
 	struct list aged;	  /* tombstones in use, the oldest first */
 	uint32_t tombstones_used; /* all before this one are in use */
 	uint32_t tombstones_count;
-	struct object_tombstone *kept; /* of the first ones, for the next control here */
+	struct object_tombstone
+		*kept; /* shared memory for the first tombstones, for the next control process */
 	uint32_t kept_count;
-	_Atomic uint64_t *kept_horizon;	 /* the same of the horizon, or NULL */
-	uint64_t horizon;		 /* highest generation of a forgotten tombstone */
-	uint64_t forgotten;		 /* number of the last of those; 0: none */
-	uint64_t tombstones_made;	 /* tombstones so far: the latest number */
-	uint64_t unsettled;		 /* number of the last one when holders began to tell */
-	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones that others are to be told of */
+	_Atomic uint64_t *kept_horizon; /* the same for the horizon, or NULL */
+	uint64_t horizon;		/* highest generation of a forgotten tombstone */
+	uint64_t forgotten;		/* number of the last forgotten tombstone; 0: none */
+	uint64_t tombstones_made;	/* tombstones so far: the latest number */
+	uint64_t unsettled; /* number of the last tombstone when the shard became unsettled */
+	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones to replicate */
 	uint32_t fresh_count;
 	bool fresh_lost; /* there were more */
 	bool evicting;	 /* a cached copy leaves the table of copies (evict.h) */
-	uint32_t hand;	 /* next copy to look at for that */
+	uint32_t hand;	 /* clock hand of the eviction */
 	struct allocator inline_space;
 	uint8_t *inline_memory;
 	uint32_t nodes_count;
 	uint32_t self;		 /* number of the node that owns this shard, or MESSAGE_NODE_NONE */
-	struct linkstats *links; /* what its answers show of the ways to the nodes goes there */
+	struct linkstats *links; /* gets measurements from answers */
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */
@@ -211,15 +212,15 @@ void directory_init(struct directory *d, const struct control_config *config,
 /* HAVE, GET, DROP, DELETE, STAT, LIST, WATCH, ANNOUNCED from a node. */
 void directory_message(struct directory *d, uint32_t node, const struct message *m);
 
-/* One of those that a removal waits for is done. */
+/* One answer that the removal waits for has come. */
 void directory_removed(struct directory *d, struct removal *removal);
 
 /* Reserves the id for a coordinator, until directory_unreserve. No generation may be announced yet.
- * Copies on dead nodes stay. *before: the generation that was there, or 0. Returns 0, -EEXIST
- * (there is such an object), -EAGAIN (directory_taken), -ENOSPC. */
+ * Copies on dead nodes stay. *before: the last generation, or 0. Returns 0, -EEXIST (there is such
+ * an object), -EAGAIN (directory_taken), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
-/* The same for a delegate: the latest generation that it announces counts. Present copies stay, and
- * so does a reservation. */
+/* The same for a delegate: the latest generation that it announces counts. Present copies stay, as
+ * does a reservation. */
 int directory_reserve_delegated(struct directory *d, const struct object_id *id, uint64_t *before);
 /* Only that generation may be announced under a reserved id; ends any other. */
 void directory_reserve_for(struct directory *d, const struct object_id *id, uint64_t generation);
@@ -234,12 +235,12 @@ void directory_waiters_end(struct directory *d, const struct object_id *id, int3
 void directory_waiters_tell(struct directory *d, const struct object_id *id);
 /* Whether there is no room for another object, or for another copy. */
 bool directory_full(const struct directory *d);
-/* Whether a member that lives has a complete copy. */
+/* Whether a live member has a complete copy. */
 bool directory_has_complete(const struct directory *d, const struct object_id *id);
 void directory_unreserve(struct directory *d, const struct object_id *id);
 
-/* A node has said hello. Copies in an earlier store of the node are gone. False: its objects are
- * not known here, and it must announce them. */
+/* A node's HELLO. Copies in an earlier store of the node are gone. False: its objects are not known
+ * here, and it must announce them. */
 bool directory_node_up(struct directory *d, uint32_t node, uint64_t store_incarnation);
 /* It has begun to announce. */
 void directory_node_known(struct directory *d, uint32_t node);
@@ -247,8 +248,8 @@ void directory_node_known(struct directory *d, uint32_t node);
 void directory_node_doubt(struct directory *d, uint32_t node);
 /* The node has no connection: it is not handed out as a holder, and its bookings end. */
 void directory_node_down(struct directory *d, uint32_t node);
-/* The members agree that the node is dead, or that it lives. Receivers of objects of which no
- * complete copy is left are told (GOT_INCOMPLETE). */
+/* The members agree that the node is dead, or alive. Receivers of objects without a complete copy
+ * get GOT_INCOMPLETE. */
 void directory_node_dead(struct directory *d, uint32_t node, bool dead);
 /* Whether the node is being probed: other holders are preferred. */
 void directory_node_silent(struct directory *d, uint32_t node, bool silent);
@@ -259,15 +260,15 @@ void directory_node_forget(struct directory *d, uint32_t node, bool gone);
 /* A tombstone of another owner. */
 void directory_take_tombstone(struct directory *d, const struct message_tombstone *b);
 
-/* Writes tombstones and the horizon to that memory from now on, and takes over those that an
- * earlier control has left there. */
+/* Takes over the tombstones and the horizon that an earlier control process left in that memory,
+ * and writes them there from now on. */
 void directory_keep_tombstones(struct directory *d, struct object_tombstone *kept, uint32_t count,
 			       _Atomic uint64_t *horizon);
 
 /* The members have changed: the shard has new ids, whose holders are not known yet. */
 void directory_unsettled(struct directory *d);
 
-/* The node is dead or unreachable from now on; ever: nobody knows since when. */
+/* The node is dead or unreachable from now on; ever: since an unknown time. */
 void directory_node_away(struct directory *d, uint32_t node, bool ever);
 
 /* Forgets all ids that this shard does not own any more; redirects their waiters. */
@@ -278,7 +279,7 @@ void directory_keep(struct directory *d, bool (*mine)(void *arg, const struct ob
 
 struct entry *directory_find(const struct directory *d, const struct object_id *id);
 struct entry *directory_make(struct directory *d, const struct object_id *id);
-/* The entry has changed: its watchers are told. */
+/* The entry has changed: tells its watchers. */
 static inline void directory_noted(struct directory *d, struct entry *e)
 {
 	if (d->watchers.pool.used > 0)
@@ -294,7 +295,7 @@ void directory_copy_remove(struct directory *d, struct copy *copy);
 void directory_copy_state(struct copy *copy, uint32_t state, bool by_value);
 bool directory_value_set(struct directory *d, struct entry *e, const uint8_t *value);
 const uint8_t *directory_value(const struct directory *d, const struct entry *e); /* or NULL */
-/* Whether the value may be lost with this node: no other copy is certain. */
+/* Whether the value may be lost with this node: no other node certainly has it. */
 bool directory_alone(const struct directory *d, const struct entry *e);
 void directory_value_clear(struct directory *d, struct entry *e);
 /* ---- tombstones.c ---------------------------------------------------------------------------- */
@@ -311,14 +312,17 @@ bool directory_tombstones_full(struct directory *d);
 /* Returns whether it was new. */
 bool directory_add_tombstone(struct directory *d, const struct message_tombstone *b);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
-/* Whether an object of this id was deleted, as far as is known here. Only if there is none. */
+/* Whether an object of this id was deleted, as far as this shard knows. Call it if there is none.
+ */
 bool directory_was_deleted(const struct directory *d, const struct object_id *id);
-/* A copy with all of it, or the one being made: on a connected node, or on any member. Or NULL. */
+/* A complete copy, or one under creation, on a connected node, or (second argument) on any member;
+ * or NULL. */
 const struct copy *directory_standing(const struct directory *d, const struct entry *e,
 				      bool connected);
-/* Whether a member, connected or not, has or makes all of it: nothing may take its place. */
+/* Whether a member, connected or not, has a complete copy or creates one: then the object cannot be
+ * replaced. */
 bool directory_stands(const struct directory *d, const struct entry *e);
-/* 0: the id is free; -EEXIST; -EAGAIN: only a member that does not answer has it. */
+/* Whether the id is in use: 0: no; -EEXIST; -EAGAIN: only a member without a connection has it. */
 int directory_taken(const struct directory *d, const struct entry *e);
 /* The text for -EAGAIN: which member it is, and what to do. */
 void directory_unreachable(const struct directory *d, const struct entry *e, struct text *t);
@@ -343,7 +347,7 @@ void directory_delete(struct directory *d, uint32_t node, const struct message *
 
 /* Begins to make room for another copy. Returns whether there will be some. */
 bool directory_evict(struct directory *d);
-/* Whether that copy of that node may leave still; it has. */
+/* Whether the copy of the node may still be evicted; it has been. */
 bool directory_evicts(const struct directory *d, const struct message_object *o, uint32_t node);
 void directory_evicted(struct directory *d, const struct message_object *o, uint32_t node);
 
@@ -351,7 +355,7 @@ void directory_evicted(struct directory *d, const struct message_object *o, uint
 
 void directory_locate(struct directory *d, uint32_t node, const struct message *m);
 void directory_locate_forget(struct directory *d, uint32_t node, const struct message *m);
-/* Answers the LOCATEs that can be. */
+/* Answers the LOCATEs that can be answered now. */
 void directory_locate_serve(struct directory *d, struct entry *e);
 void directory_locate_remove(struct directory *d, struct waiter *w);
 
@@ -374,23 +378,24 @@ bool directory_tell(struct directory *d, const struct waiter *w);
 /* ---- lost.c ---------------------------------------------------------------------------------- */
 
 struct directory_loss {
-	uint32_t copies, node; /* complete ones on dead nodes; the node that died last */
-	uint64_t down_ms;      /* so long ago; 0: no copy is lost */
+	uint32_t copies,
+		node;	  /* complete copies on dead nodes; the one of these nodes that died last */
+	uint64_t down_ms; /* since that death; 0: no copy is lost */
 };
 void directory_losses(const struct directory *d, const struct entry *e, struct directory_loss *out);
 /* Whether all complete copies are on dead nodes, and all other holders have had time to announce
  * theirs. */
 bool directory_lost(const struct directory *d, const struct entry *e, struct directory_loss *out);
-/* If the object is lost, answers its waiters so. */
+/* If the object is lost, tells its waiters. */
 void directory_tell_lost(struct directory *d, struct entry *e);
 
 /* ---- salvage.c ------------------------------------------------------------------------------- */
 
-/* Whether no live member has, or makes, a complete copy: then receivers take an inventory of what
- * is left. */
+/* Whether no live member has or creates a complete copy: then receivers take an inventory of the
+ * remaining chunks. */
 bool directory_incomplete(const struct directory *d, const struct entry *e);
 void directory_get_piece(struct directory *d, uint32_t node, const struct message *m);
-/* Answers as many waiters as can be. */
+/* Answers the waiters that can be answered now. */
 void directory_serve(struct directory *d, struct entry *e);
 void directory_waiter_remove(struct directory *d, struct waiter *w);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "room.h"
 
-enum { EVICT_STEP = 1024 }; /* copies that one HAVE looks at */
+enum { EVICT_STEP = 1024 }; /* copies scanned per HAVE */
 
-/* The node of the pinned copy must answer so soon. Until it has, no other HAVE can make room. */
+/* Limit for the answer of the pinned replica's node. Until then no other HAVE can make room. */
 #define EVICT_ANSWER_NS UINT64_C(100000000)
 
 /* ---- the directory -------------------------------------------------------------------------- */
 
-/* The node in reach that has the pinned copy of the object, or MESSAGE_NODE_NONE. */
+/* The connected node with the pinned replica, or MESSAGE_NODE_NONE. */
 static uint32_t directory_pinned(const struct directory *d, const struct entry *e)
 {
 	list_each(l, after, &e->copies)
@@ -23,7 +23,7 @@ static uint32_t directory_pinned(const struct directory *d, const struct entry *
 	return MESSAGE_NODE_NONE;
 }
 
-/* Cached, and nobody is fed by it. */
+/* Whether the copy is a cached one that feeds no other. */
 static bool directory_cached(const struct directory *d, const struct copy *copy)
 {
 	const struct directory_node *n = &d->nodes[copy->node];
@@ -46,7 +46,7 @@ bool directory_evict(struct directory *d)
 	return d->evicting;
 }
 
-/* The copy on that node of that generation, or NULL. */
+/* The node's copy of that generation, or NULL. */
 static struct copy *directory_copy_of(const struct directory *d, const struct message_object *o,
 				      uint32_t node)
 {

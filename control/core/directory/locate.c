@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a coordinator needs of the directory: where sources are (LOCATE), and a reserved id for the
- * target.
+ * * What a coordinator needs of the directory: where sources are (LOCATE), and a reserved id for
+ * the target. Called by matching.c and the coordinator.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,8 +16,8 @@ void directory_locate_remove(struct directory *d, struct waiter *w)
 	pool_give(&d->locates, w);
 }
 
-/* An original or complete copy on a live node. Of one whose value will do only a complete one: it
- * comes with the value, if that can be kept. */
+/* The least used original or complete copy on a connected node. If the answer may carry the value
+ * only a complete copy will do, as its HAVE brings the value here. */
 static const struct copy *directory_locate_choose(const struct directory *d, const struct entry *e,
 						  const struct waiter *w)
 {
@@ -37,7 +37,7 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 	return best;
 }
 
-/* The value becomes the sum of all that were asked for, if all of them are here. */
+/* Replaces the value by the sum of all sources of the LOCATE, if all values are here. */
 static void directory_locate_add(struct directory *d, const struct message_get *get,
 				 struct message_got *got)
 {
@@ -56,7 +56,7 @@ static void directory_locate_add(struct directory *d, const struct message_get *
 	got->others = get->others_count;
 }
 
-/* get: what is being asked now, or NULL. */
+/* get: the LOCATE, if it is being answered at once; else NULL. */
 static bool directory_locate_answer(struct directory *d, struct entry *e, const struct waiter *w,
 				    const struct message_get *get)
 {
@@ -124,7 +124,7 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 			directory_settle(d, e);
 		return;
 	}
-	/* what could not be had was perhaps another generation */
+	/* a failure with another generation does not count */
 	w->failed = m->get.generation == e->generation ? m->get.failed : MESSAGE_NODE_NONE;
 	w->value_max = m->get.value_max;
 	if (m->get.failed < d->nodes_count)
@@ -138,8 +138,8 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 		      &answer);
 	if (d->out.answer(d->out.arg, node, &answer))
 		return;
-	directory_locate_remove(d, w); /* it asks again; unless it is a late one of a request that
-					* has ended, of which it must hear to have it forgotten */
+	directory_locate_remove(d, w); /* could not be told "wait": the requester repeats the LOCATE
+					* if it still needs an answer */
 	directory_settle(d, e);
 }
 
@@ -162,8 +162,9 @@ void directory_locate_forget(struct directory *d, uint32_t node, const struct me
 
 /* ---- an id that is kept for one generation -------------------------------------------------- */
 
-/* What a dead node had stays there: until the new one is decided its holder may come back, and
- * says so then (directory_node_doubt; reduce_is_another takes it for what was there before). */
+/* Forgets the copies on dead nodes, without removing them there. If such a holder comes back before
+ * the result is decided it announces its copy (directory_node_doubt), and reduce_is_another
+ * recognises the earlier object. */
 static void directory_part_with(struct directory *d, struct entry *e)
 {
 	list_each(l, after, &e->copies)
@@ -180,7 +181,7 @@ void directory_reserve_for(struct directory *d, const struct object_id *id, uint
 	struct entry *e = directory_find(d, id);
 
 	assert(e && e->reserved != 0);
-	e->reserved = generation; /* first: what ends gives way, it is not deleted */
+	e->reserved = generation; /* set first: directory_end then replaces, it does not delete */
 	if (e->generation != 0 && e->generation != generation)
 		directory_end(d, e, MESSAGE_NODE_NONE, NULL);
 }

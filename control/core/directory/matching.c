@@ -12,9 +12,9 @@ enum choice {
 
 enum { DIRECTORY_SPARE_MAX = 8 };
 
-/* Smaller is better. In this order: not reported as silent; with a free slot, as one stream too
- * many halves the rate of all behind it; origins and complete copies; near a complete copy; little
- * used. So a tree fills level by level. */
+/* The rank of a holder; smaller is better. In this order: not reported as silent; with a free slot,
+ * as one stream too many halves the rate of all receivers behind it; origins and complete copies;
+ * near a complete copy; few streams. So a tree fills level by level. */
 static uint64_t directory_rank(const struct directory *d, const struct copy *copy, bool full)
 {
 	uint64_t silent = d->nodes[copy->node].silent;
@@ -44,7 +44,8 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
 		if (!directory_can_send(d, copy) || copy->sending >= slots)
 			continue;
 		if (e->size == 0 && copy->state != MESSAGE_COPY_COMPLETE)
-			continue; /* nothing would ever arrive to tell that it was sealed */
+			continue; /* an empty object has no chunk whose arrival would show the seal
+				   */
 		free = true;
 		if (copy->node == w->failed || directory_depends(d, copy, own))
 			continue;
@@ -94,8 +95,8 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 	return best;
 }
 
-/* Other complete copies: how many of them are idle, as far as it pays to count; and a few to fetch
- * from when neither the holder nor this owner answers. */
+/* Names other complete copies in a GOT: the number of idle ones, up to a limit; and a few to fetch
+ * from if neither the holder nor this owner answers. */
 static void directory_others(const struct directory *d, const struct entry *e, uint32_t holder,
 			     struct message_got *got)
 {
@@ -214,8 +215,8 @@ static void directory_answer_incomplete(struct directory *d, const struct entry 
 	d->out.answer(d->out.arg, node, &m);
 }
 
-/* Only parts of the object are left: receivers with a part are told so. Receivers without one wait.
- * If they were fed, new holders of parts would appear all the time, and no chunk inventory would
+/* No complete copy is left. Receivers with a part get GOT_INCOMPLETE. Receivers without one wait:
+ * if they were fed, new holders of parts would appear all the time, and no chunk inventory would
  * end. */
 static void directory_serve_incomplete(struct directory *d, const struct entry *e, struct waiter *w)
 {
@@ -295,7 +296,7 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 
 	if (get->why == MESSAGE_GET_ABSENT && get->failed != node) {
 		failed = directory_copy(e, get->failed);
-		/* one that came after the booking is another copy: it is there */
+		/* a copy that was entered after the booking is another one, and exists */
 		if (failed && own && directory_fed_by(own, failed))
 			directory_copy_remove(d, failed);
 	}
@@ -304,12 +305,12 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 	if (own == NULL)
 		return;
 	if (own->state == MESSAGE_COPY_PARTIAL && get->generation == e->generation)
-		directory_feed(own, NULL); /* others may depend on what it has */
+		directory_feed(own, NULL); /* the part stays: it may feed others */
 	else
 		directory_gone(d, own);
 }
 
-/* Its booking was made and the answer got lost. */
+/* Repeats the answer of a GET that has been booked. Returns whether it was. */
 static bool directory_get_retry(struct directory *d, const struct entry *e, uint32_t node,
 				const struct message *m)
 {
@@ -324,9 +325,9 @@ static bool directory_get_retry(struct directory *d, const struct entry *e, uint
 	return false;
 }
 
-/* One task there creates the object while another one already waits for it: the GET was sent before
- * the node knew that its create was accepted. It needs no answer, as the wait there is for the new
- * object now; should the creation end, the node drops it and asks again. */
+/* Whether the GET comes from the node that creates the object: there a client waits for it while
+ * another one creates it, and the GET left before the node knew that the create was accepted. It
+ * needs no answer: the wait is served locally. If the creation fails the node repeats the GET. */
 static bool directory_get_making(const struct directory *d, const struct entry *e, uint32_t node)
 {
 	const struct copy *own = directory_copy(e, node);
@@ -334,9 +335,9 @@ static bool directory_get_making(const struct directory *d, const struct entry *
 	return own && own->state == MESSAGE_COPY_CREATING && own->epoch == d->nodes[node].epoch;
 }
 
-/* It is fed already and asks for one more: answered at once, one way or the other. Of an object of
- * which only parts are left its holder gets no more than it has, nor do those before it: the last
- * of a chain would hear that from one after the other. */
+/* GET_MORE, GET_HEDGE: a receiver that is fed asks for one more holder. Answered at once. If only
+ * parts of the object are left, the answer says so: otherwise each receiver of a chain would find
+ * that out only after the one before it. */
 static void directory_get_more(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_find(d, &m->get.id);
@@ -361,8 +362,8 @@ static void directory_get_more(struct directory *d, uint32_t node, const struct 
 	directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
 }
 
-/* Looks at the upstreams of a copy: *surplus, one feeds too many. Returns one that does not, or
- * NULL. */
+/* Looks at the upstreams of a copy. Sets *surplus if one of them feeds too many. Returns one that
+ * does not, or NULL. */
 static struct copy *directory_reparent(struct directory *d, struct copy *own, bool *surplus)
 {
 	uint32_t slots = directory_slots(d, own->entry);
@@ -420,7 +421,7 @@ bool directory_tell(struct directory *d, const struct waiter *w)
 	return d->out.answer(d->out.arg, w->node, &answer);
 }
 
-/* It waits; one that cannot be told so now asks again. */
+/* Sends the reply "wait". If that fails, removes the waiter: its node repeats the GET. */
 static void directory_tell_waiter(struct directory *d, struct waiter *w)
 {
 	struct entry *e = w->entry;
@@ -460,7 +461,7 @@ void directory_waiters_tell(struct directory *d, const struct object_id *id)
 		struct waiter *w = list_item(l, struct waiter, of_entry);
 
 		list_remove(&w->deferred);
-		directory_tell(d, w); /* or they know less than they might */
+		directory_tell(d, w); /* best effort */
 	}
 }
 
@@ -472,7 +473,7 @@ void directory_notify_deferred(struct directory *d)
 
 		if (!w->ripe)
 			w->ripe = true;
-		else if (directory_tell(d, w)) /* or the next time: it need not know */
+		else if (directory_tell(d, w)) /* else tried again in the next round */
 			list_remove(l);
 	}
 }

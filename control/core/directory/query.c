@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the directory tells about its objects. */
+/* STAT and LIST at the directory shard: describes entries, in pages. */
 #include "directory.h"
 
-/* Somebody holds it, or a reduce makes it. An entry may also only have waiters. */
+/* Whether a node has the object, or a reduce builds it. An entry may also only have waiters. */
 static bool directory_shown(const struct entry *e)
 {
 	return e->generation != 0 || e->reserved != 0;
@@ -53,7 +53,7 @@ static void directory_holder(const struct directory *d, const struct copy *copy,
 		out->upstream[i] = copy->upstream[i].copy->node;
 }
 
-/* From the holder at the cursor on; where the next page begins, 0 when there is none. */
+/* Describes holders from the cursor on. Returns the cursor of the next page; 0: none. */
 static uint64_t directory_holders(const struct directory *d, const struct entry *e, uint64_t cursor,
 				  struct session_object *out)
 {

@@ -26,7 +26,7 @@ static void references_free(struct control *c, struct reference *r)
 	pool_give(&c->directory->references.pool, r);
 }
 
-/* Lease 0: the object's time, which any node may have set. */
+/* Lease 0: the object's time to live, which any node may have set. */
 static struct reference *references_find(const struct entry *e, uint32_t node, uint64_t lease)
 {
 	list_each(l, after, &e->references)
@@ -39,7 +39,7 @@ static struct reference *references_find(const struct entry *e, uint32_t node, u
 	return NULL;
 }
 
-/* Leases that hold this generation, or a later one. */
+/* The number of leases that hold this generation, or a later one. */
 static uint32_t references_count(const struct entry *e, uint64_t generation)
 {
 	uint32_t count = 0;
@@ -55,13 +55,14 @@ static uint32_t references_count(const struct entry *e, uint64_t generation)
 
 /* ---- the end of one -------------------------------------------------------------------------- */
 
-/* The shard owner may be another node by the time that this is answered. */
+/* The call moves along if the object gets another shard owner meanwhile. */
 static bool references_deleted(struct control *c, struct call *call, const struct message *answer)
 {
 	return answer && answer->reply.status == -EAGAIN;
 }
 
-/* Has the object deleted, if nothing else speaks against it. False: not now. */
+/* Sends a DELETE (lapsed), which is refused if another reference holds the object. False: not now.
+ */
 static bool references_lapse(struct control *c, const struct reference *r)
 {
 	struct message m = {.kind = MESSAGE_DELETE};
@@ -83,7 +84,7 @@ static void references_fire(struct control *c, struct timer *t)
 		return;
 	}
 	if (r->lease.number == 0)
-		return; /* the DELETE sees that the time is over, and ends it */
+		return; /* the DELETE ends the reference: its time is over */
 	c->counters.leases_lost++;
 	references_free(c, r);
 	directory_settle(&c->directory->shard, e);
@@ -156,8 +157,8 @@ bool references_create(void *arg, struct entry *e, uint32_t node, const struct m
 	return true;
 }
 
-/* Of two nodes that tell again the later one counts: what shortened it may not have been told yet.
- */
+/* Sets the time to live. If nodes announce different times after a change of owner, the longer one
+ * counts. */
 static void references_set_time(struct control *c, struct reference *r, uint64_t left_ns,
 				bool known)
 {
@@ -264,8 +265,8 @@ bool references_delete(struct control *c, uint32_t node, const struct message *m
 		const struct tombstone *t = directory_tombstone(d, &o->id);
 
 		if (t && t->generation >= o->generation)
-			return false; /* it has gone, or is just going */
-		/* no live member has it: a node that comes back with it must delete it */
+			return false; /* it is gone, or being deleted */
+		/* no live member has it, but a node may come back with a copy, which must go */
 		directory_take_tombstone(d, &tombstone);
 		directory_fresh(d, directory_tombstone(d, &o->id), NULL);
 		e = directory_find(d, &o->id);
@@ -290,7 +291,7 @@ void references_unhold(void *arg, struct entry *e, uint64_t generation, bool tel
 
 		if (r->generation > generation)
 			continue;
-		/* a holder hears of it as such */
+		/* holders are informed by the REMOVE */
 		if (tell && directory_copy(e, r->node) == NULL)
 			agent_remove(c, r->node, &e->by_id.id, r->generation, false, NULL);
 		references_free(c, r);

@@ -55,10 +55,10 @@ static bool tombstone_copies_full(const struct node *n)
 
 static void tombstone_copies_fire(struct control *c, struct timer *t)
 {
-	/* whatever happens, all that waits is looked at afterwards */
+	/* after an answer or a timeout, tombstone_copies_pump sends the next ones */
 }
 
-/* It will answer soon: what is to be told it can wait for that. */
+/* Whether the node has open TOMBSTONE calls, and is expected to answer soon. */
 static bool tombstone_copies_busy(struct control *c, const struct node *n)
 {
 	if (!tombstone_copies_full(n) || c->now_ns >= n->tombstones_ns + TOMBSTONES_SILENT_NS)
@@ -97,7 +97,7 @@ static void tombstone_copies_send(struct control *c, struct node *n, const struc
 {
 	struct message m = tombstone_copies_message(t);
 
-	if (tombstone_copies_full(n)) { /* silent: the others do not wait for it */
+	if (tombstone_copies_full(n)) { /* silent: goes on with the other nodes */
 		n->tombstones_left = true;
 		return;
 	}
@@ -135,7 +135,7 @@ void tombstone_copies_pump(struct control *c)
 	while (d->fresh_count > 0 &&
 	       tombstone_copies_send_all(c, &d->tombstones[d->fresh[d->fresh_count - 1]]))
 		d->fresh_count--;
-	if (d->fresh_lost) { /* more at a time than are noted */
+	if (d->fresh_lost) { /* more than were noted: all are sent again */
 		d->fresh_lost = false;
 		tombstone_copies_sweep(c);
 	}
@@ -166,7 +166,8 @@ static bool tombstone_copies_ask(struct control *c, struct node *n, const struct
 			   tombstone_copies_replicated, removal) != NULL;
 }
 
-/* Sends the tombstone to the next node in line. If there is none, the present replicas must do. */
+/* Sends the tombstone to the next node in the order of owners. If there is none, the present
+ * replicas suffice. */
 static void tombstone_copies_pass_on(struct control *c, const struct call *call)
 {
 	struct node *n = ownership_stand_in(c, &call->message.tombstone.id, call->node);
@@ -185,7 +186,7 @@ static bool tombstone_copies_replicated(struct control *c, struct call *call,
 		directory_removed(&c->directory->shard, call->owner);
 		return false;
 	}
-	if (t) /* it is to have it all the same, when it answers */
+	if (t) /* sent again, for when it answers */
 		tombstone_copies_send(c, call->node, t);
 	tombstone_copies_pass_on(c, call);
 	return false;

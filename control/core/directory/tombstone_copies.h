@@ -21,12 +21,12 @@ struct tombstone;
 struct tombstone_copies {
 	uint32_t sweep;	    /* index of the next tombstone to send; at the end: all are sent */
 	uint32_t sending;   /* calls under way */
-	struct timer timer; /* a busy node counts as silent by then */
+	struct timer timer; /* then a busy node counts as silent */
 };
 
 void tombstone_copies_init(struct control *c);
-/* There is a new object table, or none: tombstones are written there for the next control here, and
- * those of an earlier one are taken over. */
+/* The object table has changed, or is gone. Takes over the tombstones in it, and writes them there
+ * from now on, for the next control process. */
 void tombstone_copies_attach(struct control *c);
 /* The members have changed: sends all tombstones again. */
 void tombstone_copies_sweep(struct control *c);
@@ -35,9 +35,9 @@ void tombstone_copies_node_up(struct control *c, struct node *n);
 /* Sends a tombstone to its other replicas, for a DELETE; returns how many answers to wait for. */
 uint32_t tombstone_copies_replicate(struct control *c, const struct tombstone *t,
 				    struct removal *removal);
-/* The node is no member any more: the next ones in line replace it. */
+/* The node is no member any more: the next nodes in the order of owners replace it. */
 void tombstone_copies_node_gone(struct control *c, struct node *n);
-/* Sends as many as may be under way. */
+/* Sends tombstones, as many as may be open at a time. */
 void tombstone_copies_pump(struct control *c);
 /* directory_out.beyond */
 void tombstone_copies_beyond(void *arg, uint32_t node);

@@ -28,7 +28,7 @@ void directory_tombstones_init(struct directory *d, uint32_t count)
 	list_init(&d->aged);
 }
 
-/* One that was never used, or NULL. Their memory is touched one after the other. */
+/* The first unused tombstone, or NULL. Taken in order, so that memory is touched page by page. */
 static struct tombstone *directory_tombstone_unused(struct directory *d)
 {
 	while (d->tombstones_used < d->tombstones_count &&
@@ -92,7 +92,7 @@ static void directory_tombstone_set(struct directory *d, struct tombstone *t,
 	list_append(&d->aged, &t->aged);
 }
 
-/* Of a control that is killed in the middle nothing is kept. */
+/* Writes a tombstone to the shared memory, generation last: one that is half written has none. */
 static void directory_keep_tombstone(struct directory *d, const struct tombstone *t)
 {
 	uint32_t at = (uint32_t)(t - d->tombstones);
@@ -123,8 +123,8 @@ static void directory_keep_horizon(struct directory *d, _Atomic uint64_t *kept)
 
 	d->kept_horizon = kept;
 	if (before > 0 && before <= MESSAGE_GENERATION_MAX && d->forgotten == 0)
-		d->forgotten =
-			++d->tombstones_made; /* by an earlier control, we do not know which */
+		d->forgotten = ++d->tombstones_made; /* forgotten by an earlier control process: its
+							number is not known */
 	directory_horizon(d, before <= MESSAGE_GENERATION_MAX ? before : 0);
 }
 

@@ -44,7 +44,7 @@ bool directory_fed_by(const struct copy *copy, const struct copy *upstream)
 	return false;
 }
 
-/* Pushes what feeds a copy and was not seen yet. */
+/* Pushes the upstreams of a copy that were not visited yet. */
 static struct copy *directory_visit(struct directory *d, const struct copy *a, struct copy *stack)
 {
 	for (uint32_t i = 0; i < a->upstreams; i++) {

@@ -21,7 +21,7 @@ static bool watchers_named(const struct watcher *w, const char *name)
 	return strncmp(name, w->prefix, strlen(w->prefix)) == 0;
 }
 
-/* What exists of it: an enum session_event, or 0. Copies on dead nodes do not count. */
+/* The state that watchers see: an enum session_event, or 0. Copies on dead nodes do not count. */
 static uint32_t watchers_state(const struct directory *d, const struct entry *e)
 {
 	uint32_t state = 0;
@@ -67,7 +67,7 @@ static void watchers_answer(struct directory *d, struct watcher *w, uint32_t sta
 	d->out.answer(d->out.arg, w->node, &m);
 }
 
-/* Answers its request if there is an event for it; else the request waits. */
+/* Answers the watcher's request if there is an event for it; else the request waits. */
 static void watchers_serve(struct directory *d, struct watcher *w)
 {
 	const struct watchers *ws = &d->watchers;
@@ -111,7 +111,7 @@ void watchers_look(struct directory *d, struct entry *e)
 
 	if (state == 0) {
 		watchers_gone(d, e);
-	} else if (state > e->watched) { /* not whole any more is no event */
+	} else if (state > e->watched) { /* a lost complete copy is no event */
 		e->watched = state;
 		watchers_log(d, e, state);
 	}
@@ -125,7 +125,7 @@ void watchers_gone(struct directory *d, struct entry *e)
 	watchers_log(d, e, SESSION_EVENT_GONE);
 }
 
-/* The objects from the cursor on, but those of which the log has more. */
+/* Answers with a page of objects from the cursor on. Objects with newer events come with those. */
 static void watchers_page(struct directory *d, struct watcher *w, uint64_t at)
 {
 	uint32_t count = 0;
@@ -152,7 +152,7 @@ static struct watcher *watchers_find(struct directory *d, uint32_t node, uint64_
 	return NULL;
 }
 
-/* While nobody watches, entries are not looked at. */
+/* The first watcher: sets the state of all entries, which is not updated without watchers. */
 static void watchers_first(struct directory *d)
 {
 	for (uint32_t i = 0; i < d->entries.fresh; i++) {
@@ -185,7 +185,7 @@ static void watchers_remove(struct directory *d, struct watcher *w)
 	pool_give(&d->watchers.pool, w);
 }
 
-/* There is no watcher to ask for. */
+/* Answers a request that has no watcher. */
 static void watchers_refuse(struct directory *d, uint32_t node, const struct message *m,
 			    uint32_t state)
 {

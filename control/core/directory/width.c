@@ -3,7 +3,8 @@
 #include "directory.h"
 #include "core/planner/planner.h"
 
-/* Objects of about one size are often asked for by as many nodes as the ones before. */
+/* The expected number of receivers of an object: that of the last objects of about the same size.
+ */
 static uint32_t *directory_expected(struct directory *d, const struct entry *e)
 {
 	uint32_t class = 0;
@@ -45,7 +46,7 @@ bool directory_inline(struct directory *d, struct entry *e, const struct waiter 
 {
 	if (!e->has_value)
 		return false;
-	/* One that has lost its holder has waited long enough; to ourselves it costs no link. */
+	/* A receiver that has lost its holder gets the value at once; so does this node itself. */
 	if (e->size == 0 || w->failed != MESSAGE_NODE_NONE || w->node == d->self)
 		return true;
 	return planner_inline(directory_planned(d), directory_receivers(d, e), e->size,

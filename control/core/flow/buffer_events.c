@@ -70,7 +70,7 @@ static void buffers_free_stage(struct control *c, struct stage *head)
 	c->flow->ops->released(c, slot);
 }
 
-/* The worker holds no such buffer any more. */
+/* The worker has dropped the buffer. */
 static void buffers_lane_gone(struct control *c, struct stage *s)
 {
 	struct stage *head = s->head;
@@ -99,7 +99,7 @@ static void buffers_dropped(struct control *c, unsigned worker, const struct rec
 	}
 }
 
-/* The worker holds no such edge. */
+/* The worker has no such edge. */
 static void buffers_refused_edge(struct control *c, struct edge *e)
 {
 	struct stage *s = e->stage;
@@ -115,7 +115,7 @@ static void buffers_refused_edge(struct control *c, struct edge *e)
 		buffers_settle_stage(c, s);
 }
 
-/* The worker has not taken the buffer: the answer to the DROP ends it, as that of the others. */
+/* The worker has refused the buffer. The answer to its DROP ends it, as with the other lanes. */
 static void buffers_refused_stage(struct control *c, struct stage *head)
 {
 	if (head->dropping)
@@ -162,7 +162,7 @@ static void buffers_refused(struct control *c, unsigned worker, const struct rec
 	case COMMAND_OUT:
 		e = buffers_find_edge(c, worker, true, r->refused.id);
 		break;
-	default: /* an ADVANCE or DROP of what has just ended */
+	default: /* an ADVANCE or DROP of a buffer or edge that has just ended */
 		break;
 	}
 	if (e)
@@ -176,8 +176,8 @@ static uint64_t buffers_readable(const struct stage *s)
 	return s->withhold && s->ready_bytes > before_last ? before_last : s->ready_bytes;
 }
 
-/* How far the object goes without a gap, when its first lane is complete: until then the worker
- * of that says so. */
+/* Updates the watermark of the object once its first lane is complete; until then the worker of
+ * that lane does. */
 static void buffers_watermark(struct control *c, const struct stage *head)
 {
 	_Atomic uint64_t *watermark = &c->table->slot[head->slot].watermark;

@@ -80,7 +80,7 @@ uint32_t buffers_bitmap(struct control *c, uint64_t chunks)
 	return buffers_scratch(c, chunk_bitmap_bytes(chunks));
 }
 
-/* No two workers write one cache line. */
+/* Rounds up to cache lines, so that no two workers write the same one. */
 static uint64_t buffers_lines(uint64_t bytes)
 {
 	return (bytes + 63) / 64 * 64;
@@ -92,7 +92,7 @@ uint32_t buffers_bitmap_counted(struct control *c, uint64_t chunks, uint32_t par
 					  parts * buffers_lines(chunk_bitmap_bytes(chunks)));
 }
 
-/* A chain of so many, or NULL when the table has not so many left. */
+/* A chain of so many stages, or NULL: too few are free. */
 static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lanes)
 {
 	struct stage *head = NULL, **end = &head;
@@ -122,7 +122,7 @@ static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lan
 	return head;
 }
 
-/* Of what is written from the start of the object on. */
+/* The bytes of the stage among the first ready bytes of the object. */
 static uint64_t buffers_share(const struct stage *s, uint64_t ready_bytes)
 {
 	uint64_t from = (uint64_t)s->first * s->chunk_bytes;
@@ -132,8 +132,8 @@ static uint64_t buffers_share(const struct stage *s, uint64_t ready_bytes)
 	return ready_bytes - from < s->size ? ready_bytes - from : s->size;
 }
 
-/* The worker keeps the watermark of the object's first lane. One that is complete has nothing to
- * say: those after it may have moved the watermark on. */
+/* The slot whose watermark the worker of the first lane updates. Not if that lane is complete:
+ * later lanes may have moved the watermark on. */
 static uint32_t buffers_watermark_slot(struct control *c, const struct stage *s)
 {
 	uint32_t chunks = (uint32_t)chunk_count(s->size, s->chunk_bytes);
@@ -344,7 +344,7 @@ static void buffers_edge_record(const struct edge *e, uint8_t op, struct record 
 	r->edge.conn = e->conn;
 }
 
-/* In the store, of all chunks. */
+/* Offset in the store of the bitmap of all chunks. */
 static uint64_t buffers_given_offset(struct control *c, const struct stage *head,
 				     const struct part *part)
 {
@@ -418,7 +418,7 @@ struct edge *buffers_local(struct control *c, struct stage *head, const struct s
 	return e;
 }
 
-/* The runs of m that lie in the lane, which begins at chunk base and has so many. */
+/* Sets the runs of m that lie in the lane, which begins at chunk base. */
 static void buffers_skip(uint64_t *map, uint32_t base, uint32_t chunks,
 			 const struct message_stream *m)
 {

@@ -30,15 +30,15 @@ struct stage {
 	struct part *part;   /* a mirror's */
 	struct stage *head, *next;
 	uint64_t size;
-	uint64_t ready_bytes; /* a local producer's, for the next ADVANCE; else what has come */
+	uint64_t ready_bytes; /* of a local producer, for the next ADVANCE; else arrived bytes */
 	uint32_t handle;
 	uint32_t slot;	 /* of the object table */
 	uint32_t bitmap; /* head: range of the scratch space; 0: none */
 	uint32_t chunk_bytes;
-	uint32_t first; /* the object's chunk that is its first */
+	uint32_t first; /* first chunk of the stage, in the object */
 	uint16_t worker;
 	uint16_t lanes;	  /* head: in the chain */
-	uint16_t dropped; /* head: those that their workers have let go of */
+	uint16_t dropped; /* head: stages of the chain whose workers have dropped them */
 	bool dropping;	  /* head */
 	bool withhold;	  /* its last chunk stays here, whatever ready_bytes says */
 };
@@ -48,12 +48,12 @@ struct edge {
 	struct list of_owner; /* on the list of its feed or part */
 	struct stage *stage;
 	struct feed *feed;   /* IN, or NULL when it no longer matters */
-	struct part *part;   /* IN, LOCAL: of something that is combined, or NULL */
+	struct part *part;   /* IN, LOCAL: the part of a participant, or NULL */
 	struct serve *serve; /* OUT, or NULL when it no longer matters */
 	uint32_t handle;
 	uint32_t conn;
 	uint32_t first, end; /* IN: chunks of the object */
-	uint32_t peer_first; /* IN: what the first is to the sender */
+	uint32_t peer_first; /* IN: number of the first chunk at the sender */
 	uint32_t bitmap;     /* OUT: what has been sent */
 	bool out;
 	bool dropping;
@@ -71,7 +71,7 @@ struct control_config;
 void buffers_carve(struct buffers *p, struct arena *a, const struct control_config *config);
 void buffers_init(struct control *c);
 
-/* What is to go to the worker: commands, or with none what producers have written since. */
+/* Moves records for the worker out: commands; if there are none, ADVANCEs. */
 unsigned buffers_commands(struct control *c, unsigned worker, struct record *out, unsigned count);
 
 /* Buffers over the object in slot, one per lane. bitmap: a zeroed or kept scratch range that
@@ -79,15 +79,15 @@ unsigned buffers_commands(struct control *c, unsigned worker, struct record *out
  * ready_bytes. NULL when the tables are full; then the bitmap stays the caller's. */
 struct stage *buffers_stage(struct control *c, uint32_t slot, uint32_t chunk_bytes, uint32_t bitmap,
 			    uint64_t ready_bytes);
-/* That of the chain which has the chunk. */
+/* The stage of the chain that has the chunk. */
 struct stage *buffers_lane(struct stage *head, uint32_t chunk);
 void buffers_advance(struct control *c, struct stage *s, uint64_t ready_bytes);
 
-/* What a stage does with what comes in; op 0: it is stored. */
+/* What a stage does with arriving chunks; op 0: stores them. */
 struct buffer_sum {
 	uint32_t op, dtype;
 	uint32_t need;	/* contributions to each chunk */
-	uint32_t scale; /* divides the sum at the end; 0, 1: not */
+	uint32_t scale; /* divisor of the final sum; 0, 1: none */
 	bool withhold;	/* its last chunk stays here until buffers_finish */
 };
 /* Buffers that take parts. bitmap: buffers_bitmap, or, to add them up, buffers_bitmap_counted. */
@@ -99,20 +99,21 @@ void buffers_finish(struct control *c, struct stage *head);
 struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, uint32_t count,
 			     uint32_t chunk_bytes, struct part *part);
 
-/* Gives a stage up with all its edges; their owners have let go of them. */
+/* Drops a stage with all its edges, which have no owners any more. */
 void buffers_drop_stage(struct control *c, struct stage *s);
-/* Gives a stage up when nothing flows through it and its object is not arriving. */
+/* Drops a stage if nothing flows through it and its object is not arriving. */
 void buffers_settle_stage(struct control *c, struct stage *s);
 
-/* What a substream brings, from a connection or from another stage of the same worker; part: NULL,
- * or whose contribution that is. */
+/* An IN edge for a substream, from a connection or from another stage of the same worker; part:
+ * NULL, or the part that it belongs to. */
 struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
 			const struct substream *t, struct part *part);
 struct edge *buffers_local(struct control *c, struct stage *head, const struct stage *source,
 			   const struct substream *t, struct part *part);
-/* What a part has given already: a bit per chunk. */
+/* The chunks of a part that have been added, a bit each. */
 const uint64_t *buffers_given(struct control *c, const struct stage *head, const struct part *part);
-/* The receiver's stream and its range, all of one lane; m: what to leave out. */
+/* An OUT edge for the receiver's stream and its range, all of one lane; m: the chunks to leave out.
+ */
 struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
 			 const struct message_substream *substream, const struct message_stream *m);
 void buffers_drop_edge(struct control *c, struct edge *e);
@@ -120,17 +121,17 @@ void buffers_drop_edge(struct control *c, struct edge *e);
 /* Events about buffers and edges, and refusals. */
 void buffers_event(struct control *c, unsigned worker, const struct record *r);
 
-/* The dataplane has gone: nothing touches the store any more. Bitmaps of what is still arriving go
- * back to their fetches. */
+/* The dataplane is gone: no worker uses the store any more. Bitmaps of arriving objects go back to
+ * their fetches. */
 void buffers_detach(struct control *c);
 
-/* The scratch space is that part of the store from now on, and empty. */
+/* Makes that part of the store the scratch space, empty. */
 void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes);
 /* Where a range of it lies. */
 uint8_t *scratch_at(struct control *c, uint32_t range);
 /* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
 uint32_t buffers_bitmap(struct control *c, uint64_t chunks);
-/* For a sum of so many parts: each lane's own, with its counts, and a bitmap for each part. */
+/* The same for a sum of so many parts: per lane counts, and a bitmap per part. */
 uint32_t buffers_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts);
 
 #endif

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include "room.h"
 
-/* Chunks from `chunk` on in the same lane; sets where the lane begins, and its worker. */
+/* The number of chunks from `chunk` to the end of its lane; sets the lane's first chunk and worker.
+ */
 static uint32_t substream_left(const struct substream_cut *cut, uint32_t chunk, uint32_t *base,
 			       unsigned *worker)
 {

@@ -15,7 +15,7 @@ struct node;
 struct part;
 struct stage;
 
-/* How a node has cut an object. */
+/* The lanes of an object at a node. */
 struct substream_cut {
 	struct object_id id;
 	uint32_t chunks, lanes, workers;
@@ -24,19 +24,19 @@ struct substream_cut {
 struct substream_range {
 	struct substream_cut here, there;
 	uint32_t first, end; /* chunks here */
-	uint32_t peer_first; /* the number of the first there */
+	uint32_t peer_first; /* number of the first chunk at the peer */
 };
 
 struct substream {
 	uint32_t first, end;
 	uint32_t peer_first;
-	uint32_t base, peer_base; /* where the lanes begin that it lies in */
+	uint32_t base, peer_base; /* first chunks of the lanes that it lies in */
 	unsigned worker, peer_worker;
 };
 
 /* Whether the node's number of workers is known; otherwise asks for a link. */
 bool substreams_greeted(struct control *c, struct node *n);
-/* From that chunk of the range on. */
+/* The substream that begins at that chunk of the range. */
 struct substream substream_at(const struct substream_range *r, uint32_t chunk);
 /* Whether all links that the range needs are up; asks for missing ones. */
 bool substreams_linked(struct control *c, struct node *n, const struct substream_range *r);
@@ -45,8 +45,8 @@ bool substreams_linked(struct control *c, struct node *n, const struct substream
 bool substreams_open(struct control *c, struct node *n, const struct substream_range *r,
 		     struct stage *head, const uint64_t *map, struct part *part,
 		     struct list *edges);
-/* Names the substreams in m. If m only checks them, those that miss chunks: of the others the
- * holder may know nothing any more. */
+/* Names the substreams in m. If m only checks them, those that miss chunks: the holder may have
+ * forgotten the others. */
 void substreams_name(const struct list *edges, const uint64_t *map, struct message_stream *m);
 /* Whether the holder has cut the object into another number of lanes, and sets that number. */
 bool substreams_recut(const struct message_reply *r, uint32_t *lanes);

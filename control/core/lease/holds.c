@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the leases of this node hold: the table, and each hold's way through its states. */
+/* The holds of this node's leases: their table, and their states (leases.h). */
 #include <errno.h>
 #include "room.h"
 #include "kept.h"
@@ -66,7 +66,7 @@ void holds_dirty(struct control *c, struct hold *h)
 void holds_drop(struct control *c, struct hold *h)
 {
 	if (h->state == HOLD_CREATING)
-		return; /* when it is known what becomes of it */
+		return; /* dropped when its creation has ended */
 	if (h->state == HOLD_ASKED && h->call == NULL) {
 		holds_answer(c, h, -ESTALE, 0, "the lease has ended: open another one");
 		holds_free(c, h);
@@ -131,7 +131,7 @@ bool holds_create_begin(struct control *c, uint64_t number, const struct object_
 	if (h && (h->state == HOLD_ASKED || h->state == HOLD_DROPPING))
 		return false;
 	holds_describe(l, out);
-	if (h && h->state == HOLD_HELD) /* of what is there, if this fails */
+	if (h && h->state == HOLD_HELD) /* a hold of an existing object, should this create fail */
 		return true;
 	if (h == NULL)
 		h = holds_take(c, l, id, HOLD_CREATING);

@@ -106,7 +106,7 @@ static bool kept_hold_sound(struct control *c, const struct lease_kept_hold *k)
 	       holds_find(c, &k->id, l) == NULL;
 }
 
-/* The time may have passed while no control was here. */
+/* When the time to live ends; it may have ended while no control process ran. */
 static uint64_t kept_due(const struct control *c, uint64_t due_real)
 {
 	if (due_real == UINT64_MAX)
@@ -129,7 +129,7 @@ static void kept_holds(struct control *c)
 		const struct lease_kept_hold *from = &k->hold[i];
 		bool sound = kept_hold_sound(c, from);
 		struct lease *l = sound ? kept_lease_of(c, from) : NULL;
-		/* in order, so that it gets the place that it had */
+		/* in order: each gets the same index as before */
 		struct hold *h = holds_take(c, l, &from->id, HOLD_HELD);
 
 		h->generation = from->generation;

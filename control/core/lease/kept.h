@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The leases of a node as they outlive its control: memory that the shell maps from a file
- * (control_config.leases), one writer. A record says nothing while its word used is 0, which is
- * written first when a record changes, and last. What is read here is checked as if it came from a
- * stranger.
+ * (control_config.leases), one writer. * A record is valid while its word `used` is not 0: a writer
+ * clears it first and sets it last. All that is read here is checked like input from outside.
  */
 #ifndef SARISSA_CONTROL_CORE_LEASE_KEPT_H
 #define SARISSA_CONTROL_CORE_LEASE_KEPT_H
@@ -30,7 +29,7 @@ struct lease_kept_hold {
 	struct object_id id;
 	uint64_t generation;
 	uint64_t lease;	   /* number; 0: the object's time */
-	uint64_t due_real; /* that, in ns since 1970; UINT64_MAX: it has no end */
+	uint64_t due_real; /* end of the time to live, ns since 1970; UINT64_MAX: none */
 };
 
 struct lease_kept {
@@ -43,7 +42,7 @@ struct control;
 struct lease;
 struct hold;
 
-/* Write one through, as it is now; and forget it. */
+/* Writes a record through, as it is now; deletes it. */
 void kept_lease(struct control *c, const struct lease *l);
 void kept_hold(struct control *c, const struct hold *h);
 /* Fills the tables, which are empty. */

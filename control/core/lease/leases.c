@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The leases themselves: who has them open, and when they end. */
+/* The leases: the sessions that have them open, and their ends (leases.h). */
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
@@ -185,7 +185,8 @@ static void leases_fire(struct control *c, struct timer *t)
 {
 	struct lease *l = list_item(t, struct lease, timer);
 
-	/* A process that has not called since this control began has had no reason to come back. */
+	/* A process without a request since this control process began had no reason to reconnect.
+	 */
 	if (l->found && !l->named && l->process != 0 && c->ops.lives &&
 	    c->ops.lives(c->ops.arg, l->process, l->birth)) {
 		timers_set(&c->timers, t, c->now_ns + l->ttl_ns, leases_fire);

@@ -44,7 +44,7 @@ struct lease {
 	uint32_t process; /* that has opened it last */
 	uint64_t birth;
 	bool named, ended;
-	bool found; /* left by an earlier control, and nobody has opened it here */
+	bool found; /* of an earlier control process, and not opened since */
 	bool live;  /* this item of the pool is in use */
 	char name[SESSION_LEASE_NAME_BYTES];
 };
@@ -65,17 +65,17 @@ struct hold {
 	struct call *call;
 	struct object_id id;
 	uint64_t generation;  /* 0: not known yet */
-	uint64_t due_ns;      /* the object's time; UINT64_MAX: it has no end */
+	uint64_t due_ns;      /* end of the object's time to live; UINT64_MAX: none */
 	uint64_t owner_epoch; /* members_epoch of the owner's acknowledgement */
-	uint32_t owner;	      /* node + 1 that has acknowledged it; 0: none */
+	uint32_t owner;	      /* node + 1 of the owner that has acknowledged it; 0: none */
 	uint32_t state;	      /* enum hold_state */
 	bool joins;	      /* asked: only if another lease holds it */
-	void *waiter;	      /* lease_ops.answer; NULL: nobody waits */
+	void *waiter;	      /* lease_ops.answer; NULL: no client waits */
 	uint64_t waiter_number;
 };
 
 struct lease_ops { /* for the rooms above: one table, in wiring.c */
-	/* A hold must be announced, to a new owner or again: not all is announced yet. */
+	/* A hold must be announced, to a new owner or again: ANNOUNCED must wait for it. */
 	void (*announce_more)(struct control *c);
 	/* The end of what a client waits for: hold.waiter, and its number. */
 	void (*answer)(struct control *c, void *waiter, uint64_t number, int32_t status,
@@ -96,61 +96,61 @@ struct leases {
 };
 
 void leases_carve(struct leases *l, struct arena *a, const struct control_config *config);
-/* Takes over what an earlier control has kept. */
+/* Takes over the leases of an earlier control process. */
 void leases_init(struct control *c);
 
 /* leases.c */
-/* NULL: ended, never was, or is another user's. */
+/* The open lease of that number and user, or NULL. */
 struct lease *leases_find(struct control *c, uint64_t number, uint32_t user);
 /* The lease of that name, or a new one; name empty: a new one of that client. NULL: no room. */
 struct lease *leases_open(struct control *c, const struct control_client *who, const char *name,
 			  uint64_t ttl_ns);
-/* As leases_find, ended or not, of any user. */
+/* The lease of that number, ended or not, of any user; or NULL. */
 struct lease *leases_by_number(struct control *c, uint64_t number);
-/* Makes an item of the pool, whose number is set, one that is found. */
+/* Enters an item of the pool, whose number is set, into the map. */
 void leases_insert(struct control *c, struct lease *lease);
-/* Frees one that has ended and holds nothing any more. */
+/* Frees the lease if it has ended and holds no object. */
 void leases_settle(struct control *c, struct lease *lease);
-/* A session (the list of its uses) has it open. False: no room to note that. */
+/* A session (the list of its uses) opens the lease. False: no room to note that. */
 bool leases_use(struct control *c, struct lease *lease, struct list *of_session);
 /* The session has ended. */
 void leases_leave(struct control *c, struct list *of_session);
 void leases_end(struct control *c, struct lease *lease);
 
 /* holds.c */
-/* NULL: none. lease NULL: the object's time. */
+/* The hold of the object by the lease, or NULL. lease NULL: the object's time to live. */
 struct hold *holds_find(struct control *c, const struct object_id *id, const struct lease *lease);
 struct hold *holds_take(struct control *c, struct lease *lease, const struct object_id *id,
 			enum hold_state state);
 void holds_free(struct control *c, struct hold *h);
-/* Notes that the owner is to be told, once no call of it is out. */
+/* The hold has changed: announces it once it has no open call. */
 void holds_dirty(struct control *c, struct hold *h);
 void holds_drop(struct control *c, struct hold *h);
-/* Sets when the object's time is over. */
+/* Sets the end of the object's time to live. */
 void holds_due(struct control *c, struct hold *h, uint64_t due_ns);
 void holds_answer(struct control *c, struct hold *h, int32_t status, uint64_t generation,
 		  const char *text);
-/* The object is deleted everywhere: nothing holds it any more. */
+/* The object is deleted everywhere: frees its holds. */
 void holds_gone(struct control *c, const struct object_id *id, uint64_t generation);
 
-/* Of an object that a lease of that number is to hold from its creation on. begin: what the HAVE
- * says; false: no room, or no such lease. made: the directory has agreed; not: it has not, unsure:
- * it may have. */
+/* For an object that a lease holds from its creation on. begin: fills in the HAVE; false: no room,
+ * or no such lease. made: the directory has admitted the create; not: it has refused it; unsure: it
+ * may have admitted it. */
 bool holds_create_begin(struct control *c, uint64_t lease, const struct object_id *id,
 			uint64_t generation, struct message_lease *out);
 void holds_create_made(struct control *c, uint64_t lease, const struct object_id *id,
 		       uint64_t generation, const struct node *owner, uint64_t epoch);
 void holds_create_not(struct control *c, uint64_t lease, const struct object_id *id, bool unsure);
 
-/* What messages say of a lease. */
+/* Describes a lease for messages. */
 void holds_describe(const struct lease *l, struct message_lease *out);
 
 /* tell.c */
-/* Whether the owner of its id has not acknowledged it. */
+/* Whether the owner of the id has not acknowledged the hold. */
 bool holds_unacked(struct control *c, const struct hold *h);
 /* The members have changed, or an owner asks: announces unacknowledged holds. */
 void holds_tell_all(struct control *c);
-/* Sends as many as may be under way. */
+/* Sends HOLDs, as many as may be open at a time. */
 void holds_pump(struct control *c);
 /* Whether all holds are acknowledged, or their HOLDs are on the way. */
 bool holds_acked(const struct control *c);

@@ -86,7 +86,7 @@ static void holds_agreed(struct control *c, struct hold *h, const struct call *c
 		h->state = HOLD_DROPPING;
 	if (h->state == HOLD_DROPPING)
 		holds_dirty(c, h);
-	else if (holds_unacked(c, h)) { /* another owner meanwhile, or another epoch of it */
+	else if (holds_unacked(c, h)) { /* the owner, or the epoch, has changed meanwhile */
 		c->lease->ops->announce_more(c);
 		holds_dirty(c, h);
 	}
@@ -108,7 +108,7 @@ static bool holds_heard(struct control *c, struct call *call, const struct messa
 		return false;
 	}
 	holds_answer(c, h, status, 0, answer->reply.text);
-	if (h->generation != 0 && status == -ENOSPC) { /* a time that is changed stays as it was */
+	if (h->generation != 0 && status == -ENOSPC) { /* a changed time to live stays as it was */
 		h->state = HOLD_HELD;
 		return false;
 	}

@@ -47,7 +47,7 @@ static bool broadcast_ask(struct control *c, struct wait *w, struct node *n)
 	return true;
 }
 
-/* Without an answer it is still arriving there, or that node has died. */
+/* No answer: the object is still arriving there, or the node has died. */
 static bool broadcast_answered(struct control *c, struct call *call, const struct message *answer)
 {
 	struct wait *w = waits_of(c, call->owner, call->cookie);
@@ -67,7 +67,7 @@ static bool broadcast_answered(struct control *c, struct call *call, const struc
 	return false;
 }
 
-/* The node that is the i-th of those that are meant; NULL: there is no such node. */
+/* The i-th of the named nodes; NULL: there is no such node. */
 static struct node *broadcast_node(struct control *c, const uint8_t *named, uint32_t count,
 				   uint32_t i)
 {
@@ -132,7 +132,7 @@ void prefetch_end(struct control *c, struct wait *w, int32_t status, const char 
 
 	text_add(&t, text); /* it may be the fetch's */
 	waits_free(c, w);
-	/* what was put again is fetched again */
+	/* an object that was put again is fetched again */
 	prefetch_answer(c, n, request, status == -ERESTART ? -EAGAIN : status, t.bytes);
 }
 
@@ -152,7 +152,7 @@ void prefetch_placed(struct control *c, struct wait *w, uint32_t slot)
 	list_append(&w->object->waits, &w->await.link);
 }
 
-/* The wait for what the node has asked for before. */
+/* The wait of an earlier PREFETCH of that node for the object. */
 static struct wait *prefetch_find(struct control *c, const struct node *n,
 				  const struct object_id *id)
 {

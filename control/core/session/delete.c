@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DELETE of a client: its answer, and what ends on this node. */
+/* DELETE of a client: asks the shard owner, then ends the object and its reduce on this node. */
 #include <errno.h>
 #include "core/reduce/requester/requester.h"
 #include "room.h"

@@ -8,7 +8,7 @@
  * that the object was not put: its request is not deferrable. */
 #define GET_DEFERRABLE_NS INT64_C(20000000)
 
-/* It is here, in a file. One that does not wait still gives the disk some time. */
+/* The object is spilled here. A GET with nowait still gives the disk some time. */
 static void session_get_spilled(struct control *c, struct session *s,
 				const struct session_request *r, uint32_t slot)
 {
@@ -49,7 +49,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 	w->fetch = f;
 	w->await.nowait = r->timeout_ns == 0;
 	list_append(&f->waits, &w->await.link);
-	/* One that does not wait still gives the directory the time to answer. */
+	/* A GET with nowait still gives the directory time to answer. */
 	waits_timeout(c, w, w->await.nowait ? (int64_t)c->config.directory_ns : r->timeout_ns);
 	fetch_answer_nowait(c, f);
 }

@@ -58,8 +58,8 @@ static bool session_listed(struct control *c, struct call *call, const struct me
 	return false;
 }
 
-/* How long this owner is waited for. One that is connected may only be busy. All the owners that do
- * not answer get a bounded time together, so that the call ends before its client gives up. */
+/* How long to wait for this owner. A connected one may only be busy. All silent owners together get
+ * a bounded time, so that the LIST ends before its client gives up. */
 static uint64_t session_list_patience(const struct control *c, const struct wait *w,
 				      const struct node *shard)
 {
@@ -72,8 +72,8 @@ static uint64_t session_list_patience(const struct control *c, const struct wait
 	return w->silent_ns < c->config.directory_ns ? patience_ns : 0;
 }
 
-/* Names those before the next owner that are taken for dead, but may not be. Returns false when the
- * client must read first. */
+/* Names the nodes before the next owner that this node considers dead, though they may live.
+ * Returns false when the client must read first. */
 static bool session_list_dead(struct control *c, struct wait *w, const struct node *shard)
 {
 	uint32_t end = shard ? w->shard : c->config.nodes;
@@ -86,7 +86,7 @@ static bool session_list_dead(struct control *c, struct wait *w, const struct no
 		w->paused = true;
 		return false;
 	}
-	if (shard) /* it is named when it does not answer */
+	if (shard) /* named only if it does not answer */
 		w->named = w->shard + 1;
 	return true;
 }
@@ -161,7 +161,7 @@ void session_describe_node(struct control *c, struct session_node *out)
 	out->port[sizeof(out->port) - 1] = '\0';
 }
 
-/* What we know of a node by ourselves. */
+/* Describes a node without asking it. */
 static void session_outline_node(struct control *c, const struct node *n, struct session_node *out)
 {
 	const struct conn *conn = NULL;

@@ -37,7 +37,7 @@ static const char *lease_wrong(const struct session_request *r)
 	return NULL;
 }
 
-/* The lease that the request means; NULL: the client is answered. */
+/* The lease that the request names; NULL: the client is answered. */
 static struct lease *lease_open(struct control *c, struct session *s,
 				const struct session_request *r)
 {
@@ -124,7 +124,7 @@ bool session_lease_may(struct control *c, struct session *s, const struct sessio
 	return false;
 }
 
-/* The client is answered when the directory has. */
+/* Answers the client after the directory's answer. */
 static void lease_await(struct control *c, struct session *s, const struct session_request *r,
 			struct hold *h)
 {

@@ -66,7 +66,7 @@ int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *wh
 	return -EDQUOT;
 }
 
-/* Says in the table for which object it holds: slots are used again. */
+/* A mark in the table that ties the record to one object, as slots are reused. */
 static uint32_t owners_mark(const struct object_slot *s)
 {
 	return (uint32_t)s->generation | 1;

@@ -28,11 +28,11 @@ struct owners {
 };
 
 void owners_carve(struct owners *o, struct arena *a);
-/* Whether that user may put so many bytes more; -EDQUOT and why not. */
+/* Whether the user may put so many more bytes: 0, or -EDQUOT and the text. */
 int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why);
-/* The object in slot is that user's. */
+/* Counts the object in slot for the user. */
 void owners_charge(struct control *c, uint32_t slot, uint32_t user);
-/* It is being taken from its readers. */
+/* The object ends: counts it no more. */
 void owners_discharge(struct control *c, struct object *o);
 /* Counts the objects of the table, from zero. */
 void owners_attach(struct control *c);

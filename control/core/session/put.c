@@ -29,8 +29,8 @@ static void session_exists(struct control *c, struct session *s, const struct se
 	reply_error(c, s, r->op, r->seq, -EEXIST, t.bytes);
 }
 
-/* It must not ask any more: behind a HAVE the directory would take that for the loss of the copy.
- * It goes on when the create has failed. */
+/* Stops the GET of a fetch of this id: after the HAVE of the create the directory would take it for
+ * the loss of the copy. The fetch continues if the create fails. */
 static void session_fetch_hush(struct control *c, const struct object_id *id)
 {
 	struct fetch *f = fetch_unplaced(c, id);
@@ -53,7 +53,7 @@ static int session_place(struct control *c, const struct session *s, const struc
 
 	if (error)
 		return error;
-	if (t) /* its owner may hear of that delete later than of this object */
+	if (t) /* later than the tombstone: the owner may get that after this object */
 		control_generation_after(c, t->generation);
 	error = objects_insert(c, id, name, size, control_generation(c), c->dataplane.chunk_bytes,
 			       OBJECT_CREATING, slot);
@@ -84,8 +84,8 @@ static int session_insert(struct control *c, struct session *s, const struct obj
 
 static bool session_created(struct control *c, struct call *call, const struct message *answer);
 
-/* Tells the directory; the client is answered when that has agreed. What a PUT has brought goes
- * along: others may have it from there on. */
+/* Asks the directory to admit the create; the client gets its answer after that. The HAVE of a PUT
+ * carries the value, which receivers may get from then on. */
 static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 {
 	bool whole = w->op == SESSION_PUT;
@@ -115,16 +115,16 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 	w->shard = w->call->node->number;
 }
 
-/* Another node keeps the directory by now, or the same one another time. What that refuses the
- * first one may have agreed to, and given to others. */
+/* Whether the shard owner or its incarnation has changed since the first HAVE. An earlier owner may
+ * have admitted the PUT that this one refuses, and have given the value to receivers. */
 static bool session_put_unsure(struct control *c, const struct wait *w, const struct call *call)
 {
 	return w->op == SESSION_PUT &&
 	       (call->node->number != w->shard || members_epoch(c, call->node) != w->cursor);
 }
 
-/* One that was deleted has a greater generation: somebody's clock is ahead of ours. Of a PUT the
- * client has the bytes. */
+/* A deleted object had a later generation: some clock is ahead of this node's. Creates the object
+ * with a later one. The client of a PUT has to send the bytes again. */
 static void session_create_later(struct control *c, struct wait *w, uint64_t generation)
 {
 	uint32_t slot = objects_slot(c, w->object);
@@ -165,9 +165,9 @@ bool session_may_wait(const struct control *c, const struct call *call)
 	return call->deadline_ns - c->now_ns > c->config.backoff_max_ns;
 }
 
-/* The refusal answers one of several times that it was sent; the object in its way may have been
- * deleted since, and another time have been accepted. Asked under another number, the directory
- * says what holds. Returns whether it is asked. */
+/* The HAVE was sent several times, and the refusal answers one of them. The object in its way may
+ * have been deleted since, and a later one have been accepted. Asks with a new request number,
+ * whose answer is certain. Returns whether it asks. */
 static bool session_create_sure(struct control *c, struct wait *w, const struct call *call,
 				const struct message *answer)
 {
@@ -204,7 +204,7 @@ static bool session_created(struct control *c, struct call *call, const struct m
 			objects_seal(c, slot, true);
 		else
 			session_creates(s, o);
-		if (objects_unacked(c, slot)) /* another one since the request left */
+		if (objects_unacked(c, slot)) /* the owner has changed since the request left */
 			objects_announce(c, slot);
 		waits_place(c, w, slot);
 		fetch_superseded(c, &c->table->slot[slot].id, slot);
@@ -239,8 +239,8 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	return false;
 }
 
-/* Whether the slot holds what the client was creating at an earlier control and nobody has
- * resumed yet. */
+/* Whether the slot has an object that this client was creating at an earlier control process, and
+ * that no session has resumed yet. */
 static bool session_left_behind(struct control *c, const struct session *s, uint32_t slot)
 {
 	const struct object_slot *image = &c->table->slot[slot];
@@ -272,7 +272,7 @@ bool control_session_brings(struct control *c, uint32_t number)
 	return s && s->brings;
 }
 
-/* No connection of that process may bring anything any more. */
+/* No connection of that process may bring private staging buffers any more. */
 static void session_bring_no_more(struct control *c, const struct control_client *who)
 {
 	for (uint32_t i = 0; i < c->session->sessions.pool.fresh; i++) {
@@ -302,7 +302,8 @@ void sessions_forfeit(struct control *c, uint32_t number)
 		session_bring_no_more(c, &s->client);
 }
 
-/* To write the object in, if it needs any; otherwise the client has been answered. */
+/* Whether the request has brought the memory that the creation needs; otherwise the client is
+ * answered. */
 static bool session_has_memory(struct control *c, struct session *s,
 			       const struct session_request *r, uint32_t slot)
 {
@@ -317,8 +318,8 @@ static bool session_has_memory(struct control *c, struct session *s,
 	return error == 0;
 }
 
-/* A CREATE that an earlier control was sent: it may have got as far as the slot, or even have
- * answered. Returns false when that is not what the slot holds. */
+/* A CREATE that the client sent to an earlier control process before: that may have made the slot,
+ * or even have answered. Returns false when the slot has another object. */
 static bool session_create_repeated(struct control *c, struct session *s,
 				    const struct session_request *r, uint32_t slot)
 {
@@ -502,7 +503,7 @@ void session_publish(struct control *c, struct session *s, const struct session_
 	reply_send(c, s, &reply);
 }
 
-/* Whether an earlier control has done it already. */
+/* Whether an earlier control process has sealed the object already. */
 static bool session_sealed(struct control *c, const struct session_request *r)
 {
 	return r->flags & SESSION_FLAG_RETRY && objects_is(c, r->slot, r->generation) &&
@@ -523,7 +524,7 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 		}
 		objects_seal(c, r->slot, true);
 		objects_announce(c, r->slot);
-		/* It is sealed: without room to wait it is answered at once. */
+		/* The object is sealed. Without room for a wait the client is answered at once. */
 		if (seal_waits(c, r->slot) && waits_room(c, s)) {
 			seal_await(c, waits_start(c, s, r), r->slot);
 			return;

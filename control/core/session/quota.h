@@ -16,13 +16,13 @@ struct users {
 	struct idmap by_number;
 };
 
-/* What stands for the number in a map. */
+/* The id of a user number, for a map by id. */
 struct object_id users_id(uint32_t number);
-/* As many as there are sessions. */
+/* Room for one user per session. */
 void users_carve(struct users *u, struct arena *a, uint32_t sessions_max);
-/* For one session more; NULL: it has sessions_max already. */
+/* The user, with one session more; NULL: it has the most already. */
 struct user *users_join(struct users *u, uint32_t number, uint32_t sessions_max);
-/* And for one less; NULL: it had none. */
+/* The user has one session less; NULL: nothing happens. */
 void users_leave(struct users *u, struct user *user);
 
 #endif

@@ -48,7 +48,7 @@ static void session_reduce_get(struct control *c, const struct message_reduce *m
 	}
 }
 
-/* What of a deadline cannot be, or NULL. */
+/* What is wrong with the deadline of a request, or NULL. */
 static const char *session_reduce_wrong(const struct session_request *r)
 {
 	if (r->reduction.reserved)
@@ -103,7 +103,7 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
-	if (r->flags & SESSION_FLAG_RETRY) { /* how it goes on, REDUCED tells */
+	if (r->flags & SESSION_FLAG_RETRY) { /* REDUCED answers how it ends */
 		if (requester_find(c, &r->id) || requester_resume(c, &reduce))
 			waits_end(c, w, 0, "");
 		else
@@ -125,7 +125,7 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 static bool session_reduce_answered(struct control *c, struct call *call,
 				    const struct message *answer);
 
-/* It goes on: how far it is, if that is known. */
+/* Answers that the reduce runs, with its progress if that is known. */
 static void session_reduce_goes_on(struct control *c, struct wait *w, const struct message_used *m)
 {
 	struct text t = {.length = 0};
@@ -141,7 +141,7 @@ static void session_reduce_goes_on(struct control *c, struct wait *w, const stru
 	waits_end(c, w, -ETIMEDOUT, t.bytes);
 }
 
-/* The shard owner only knows who coordinates it: that node is asked, once. */
+/* The shard owner only knows the coordinator: asks that node, once. */
 static bool session_reduce_forward(struct control *c, struct wait *w, const struct node *from,
 				   uint32_t node)
 {
@@ -178,7 +178,8 @@ static bool session_reduce_answered(struct control *c, struct call *call,
 		session_reduce_ended(c, w, &answer->used);
 	else if (requester)
 		list_append(&requester->waits, &w->await.link);
-	else if (kept) { /* its coordinator is lost, and the new owner does not know it yet */
+	else if (kept) { /* the coordinator is lost, and the new owner does not know the reduce yet
+			  */
 		requester_used(c, kept, &used);
 		session_reduce_ended(c, w, &used);
 	} else
@@ -202,7 +203,7 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 	}
 	m.reduce.target = r->id;
 	m.reduce.timeout_ns = r->timeout_ns == 0 ? 0 : UINT64_MAX;
-	/* One that does not wait still gives the directory the time to answer. */
+	/* A request with nowait still gives the directory time to answer. */
 	waits_timeout(c, w,
 		      r->timeout_ns != 0 ? r->timeout_ns
 		      : requester	 ? (int64_t)c->config.status_ns

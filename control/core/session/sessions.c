@@ -61,7 +61,8 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 
 static void sessions_end_waits(struct control *c, struct session *s)
 {
-	/* the end of one may be that of the next: a wait for what its own session creates */
+	/* the end of a wait may end the next one: it may be for an object that this session creates
+	 */
 	for (struct list *l; (l = list_first(&s->waits)) != NULL;) {
 		struct wait *w = list_item(l, struct wait, of_session);
 		struct object *o =
@@ -82,7 +83,7 @@ bool sessions_close(struct control *c, uint32_t number)
 
 	if (s == NULL)
 		return false;
-	s->pins = NULL; /* from here on it holds nothing */
+	s->pins = NULL; /* from here on the client pins nothing */
 	objects_pins(c, number, NULL);
 	sessions_end_waits(c, s);
 	list_each(l, after, &s->creating)
@@ -112,7 +113,7 @@ static void session_attach(struct control *c, struct session *s, const struct se
 	reply_send(c, s, &reply);
 }
 
-/* Bytes of a request with all that follows it. */
+/* Bytes of a request, with the data that follows it. */
 static size_t sessions_length(const struct session_request *r)
 {
 	uint32_t count = r->op == SESSION_REDUCE ? r->reduction.count : 0;
@@ -183,7 +184,7 @@ bool sessions_request(struct control *c, uint32_t number, const void *bytes, siz
 		reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
 		return false;
 	}
-	if (r.op == SESSION_REDUCE) /* ids are bytes: they may lie anywhere */
+	if (r.op == SESSION_REDUCE) /* ids need no alignment */
 		session_reduce(c, s, &r, (const void *)((const uint8_t *)bytes + sizeof(r)));
 	else if (r.op == SESSION_PUT)
 		session_put(c, s, &r, (const uint8_t *)bytes + sizeof(r));

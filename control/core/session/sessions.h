@@ -41,31 +41,32 @@ struct wait {
 	struct await await;
 	struct list link; /* WAIT for a part: on sessions.polled; WATCH: on watching */
 	struct timer timer;
-	struct session *session; /* NULL: it is another node's (broadcast.c) */
+	struct session *session; /* NULL: of another node (broadcast.c) */
 	struct fetch *fetch;	 /* GET before the object has a place */
 	struct object *object;	 /* WAIT, CREATE, PUT */
 	struct call *call;	 /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
 	struct object_id id;
 	uint64_t generation;
-	uint64_t lease;	    /* CREATE, PUT: that is to hold the object; 0: none */
+	uint64_t lease;	    /* CREATE, PUT: lease that will hold the object; 0: none */
 	uint64_t watermark; /* WAIT */
-	uint64_t cursor;    /* LIST, STAT; PUT: members_epoch of when the directory was asked; of
-			     * another node: the number of its request */
-	uint64_t number;    /* of this use of the item: STATUS calls may outlive it */
+	uint64_t cursor; /* LIST, STAT; PUT: members_epoch of its HAVE; of another node: its request
+			    number */
+	uint64_t number; /* of this use of the item, as STATUS calls may outlive it */
 	uint32_t seq;
 	uint32_t pin;
-	uint32_t shard;	  /* LIST: index of the one that is asked now; PUT: node that was; or
-			   * whose it is */
+	uint32_t shard;	  /* LIST: index of the owner being asked; PUT: node of the owner asked; of
+			     another node: its number */
 	uint32_t pending; /* STATUS, BROADCAST, WATCH: nodes that have not answered */
 	uint16_t op;
-	bool numbered;	    /* it is in by_seq */
-	bool sealed;	    /* SEAL: it is, and waits for the second copy (directory/backup.h) */
-	bool brief;	    /* STAT */
-	bool progress;	    /* REDUCED: the client wants the sources of one that goes on */
-	bool paused;	    /* LIST, WATCH: the client is slow */
-	bool missed;	    /* WATCH: it is to hear so when all owners have answered */
-	uint32_t named;	    /* LIST: nodes below were asked, or named when they had to be */
-	uint64_t silent_ns; /* LIST: spent on owners that did not answer */
+	bool numbered; /* it is in by_seq */
+	bool sealed;   /* SEAL: the object is sealed; waits for the second copy (directory/backup.h)
+			*/
+	bool brief;    /* STAT */
+	bool progress; /* REDUCED: the client wants the progress of a running reduce */
+	bool paused;   /* LIST, WATCH: the client is slow */
+	bool missed;   /* WATCH: events are missed: said when all owners have answered */
+	uint32_t named;			  /* LIST: nodes below were asked, or named as missing */
+	uint64_t silent_ns;		  /* LIST: spent on owners that did not answer */
 	char prefix[OBJECT_NAME_MAX + 1]; /* LIST, WATCH: of names */
 };
 
@@ -75,7 +76,7 @@ enum { SESSION_WATCHES = 64 }; /* of all clients of this node */
 
 enum { PREFETCHES = 1024 }; /* objects that other nodes have asked this one to fetch */
 
-enum { REPLICA_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail as without any */
+enum { REPLICA_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail at once */
 
 struct room { /* a CREATE that waits until nodes of pinned replicas have answered */
 	struct list link;
@@ -107,11 +108,11 @@ struct sessions {
 
 struct control_config;
 void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config);
-/* NULL: none is open under this number. */
+/* The open session of that number, or NULL. */
 struct session *sessions_at(struct control *c, uint32_t number);
 
-/* What control_session_close, _request and _writable are without their turn: whether there was
- * anything to do. And control_session_forfeit. */
+/* The work of control_session_close, _request, _writable and _forfeit. Return whether there was
+ * anything to do. */
 bool sessions_close(struct control *c, uint32_t number);
 bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length);
 bool sessions_writable(struct control *c, uint32_t number);
@@ -119,17 +120,17 @@ void sessions_forfeit(struct control *c, uint32_t number);
 
 /* waits.c */
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);
-/* Ends the wait that answers the request of this number. */
+/* CANCEL: ends the wait of the request that it names. */
 void session_cancel(struct control *c, struct session *s, const struct session_request *r);
-/* Whether one more request may wait: waits_start answers it if not. */
+/* Whether one more request may wait. If not, waits_start answers it. */
 bool waits_room(const struct control *c, const struct session *s);
-/* Sets when it ends with -ETIMEDOUT; timeout_ns < 0: never. */
+/* The wait ends with -ETIMEDOUT after that time; < 0: never. */
 void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns);
-/* The wait, when it still is the one with that number; else NULL. */
+/* The wait, if the item still is the wait with that number; else NULL. */
 struct wait *waits_of(struct control *c, void *item, uint64_t number);
 void waits_free(struct control *c, struct wait *w);
 void waits_end(struct control *c, struct wait *w, int32_t status, const char *text);
-/* No answer has come from the directory; a call could not be made at all. */
+/* Ends the wait: no answer has come from the directory; no call was free. */
 void waits_no_directory(struct control *c, struct wait *w);
 void waits_no_call(struct control *c, struct wait *w);
 /* Answers with where the object in slot lies, pinned for the client. */
@@ -137,7 +138,7 @@ void waits_place(struct control *c, struct wait *w, uint32_t slot);
 /* Ends the waits on an object that are satisfied; all of them. */
 void waits_check_object(struct control *c, struct object *o);
 void waits_fail_object(struct control *c, struct object *o, int32_t status, const char *why);
-/* Looks at the watermark now and then as well: the events come only once per block. */
+/* Also polls the watermark for the wait: events come only once per block. */
 void waits_poll(struct control *c, struct wait *w);
 
 /* reply.c */
@@ -151,8 +152,8 @@ bool reply_item(struct control *c, const struct wait *w, const void *item, uint3
 
 /* put.c, get.c, info.c, stat.c: one function per operation */
 void session_create(struct control *c, struct session *s, const struct session_request *r);
-/* Tries a CREATE again that waits for room (store/replica.h); last: for the last time. Returns
- * whether the wait goes another way now. */
+/* Retries a CREATE that waits for room (store/replica.h); last: for the last time. Returns whether
+ * it waits for room no more. */
 bool session_create_retry(struct control *c, struct wait *w, const struct session_request *r,
 			  bool last);
 void session_publish(struct control *c, struct session *s, const struct session_request *r);
@@ -173,7 +174,7 @@ void session_broadcast(struct control *c, struct session *s, const struct sessio
 		       const uint8_t *named);
 /* Another node asks this one to fetch an object. */
 void session_prefetch(struct control *c, struct node *n, const struct message *m);
-/* Of a wait that is another node's: its object has a place here; it ends. */
+/* A wait of another node's PREFETCH: its object has a place here; the wait ends. */
 void prefetch_placed(struct control *c, struct wait *w, uint32_t slot);
 void prefetch_end(struct control *c, struct wait *w, int32_t status, const char *text);
 /* reduce.c; sources: r->reduction.count, valid during the call */

@@ -6,7 +6,7 @@
 enum {
 	/* of one turn: some 50 us, for the rest of the node waits meanwhile */
 	COPY_TURN_BYTES = 256 * 1024,
-	COPY_LEAST_BYTES = 16 * 1024, /* what the smallest object counts for in it */
+	COPY_LEAST_BYTES = 16 * 1024, /* the least that an object counts for in a turn */
 };
 
 void creation_carve(struct creations *all, struct arena *a, const struct control_config *config)
@@ -89,7 +89,7 @@ void creation_await(struct control *c, struct session *s, const struct session_r
 		list_append(&c->session->creations.copying, &k->link);
 }
 
-/* The bytes before ready are in the store. */
+/* The bytes before ready are in the store: answers the requests that waited for them. */
 static void creation_answer(struct control *c, struct object *o, uint64_t ready)
 {
 	uint32_t slot = objects_slot(c, o);
@@ -106,7 +106,7 @@ static void creation_answer(struct control *c, struct object *o, uint64_t ready)
 	}
 }
 
-/* Copies up to so many bytes. Returns what that counts for in the turn. */
+/* Copies up to so many bytes. Returns what they count for in the turn. */
 static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t most)
 {
 	struct object *o = k->object;

@@ -35,16 +35,16 @@ struct creations {
 };
 
 void creation_carve(struct creations *all, struct arena *a, const struct control_config *config);
-/* Of the object in slot, in memory that is made for it or (brought) came along with the request.
- * 0 or -errno and why. */
+/* Begins the creation of the object in slot, in new memory or (brought) in memory that came with
+ * the request. 0, or -errno and the text. */
 int creation_start(struct control *c, struct session *s, uint32_t slot, bool brought,
 		   struct text *why);
 void creation_end(struct control *c, struct object *o);
-/* A PUBLISH or SEAL that holds: it is answered when the bytes before watermark are in the store. */
+/* A valid PUBLISH or SEAL: it is answered when the bytes before watermark are in the store. */
 void creation_await(struct control *c, struct session *s, const struct session_request *r,
 		    uint64_t watermark);
 
-/* Copies some of what the clients have called final. */
+/* Copies some of the published bytes. */
 void creation_copies(struct control *c);
 
 #endif

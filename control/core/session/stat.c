@@ -30,7 +30,7 @@ void session_localise(struct control *c, struct session_object *o)
 	o->local_watermark = atomic_load_explicit(&s->watermark, memory_order_acquire);
 }
 
-/* How far the own copy is. False: there is none of this generation. */
+/* The progress of this node's own copy. False: there is none of this generation. */
 static bool session_progress(struct control *c, const struct object_id *id, uint64_t generation,
 			     struct session_holder *out)
 {
@@ -146,7 +146,7 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 	}
 	if (answer->objects.count != 1 ||
 	    (w->generation && w->generation != answer->objects.objects[0].generation)) {
-		/* never was, or is no more after the first page */
+		/* the object does not exist, or is gone since the first page */
 		if (w->generation)
 			waits_end(c, w, 0, "");
 		else
@@ -163,7 +163,7 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 	if (w->brief)
 		o.holders = w->cursor = 0;
 	p = pool_take(&c->session->sessions.pages);
-	if (p == NULL) { /* very many at a time: without the progress */
+	if (p == NULL) { /* too many at a time: answers without the progress */
 		session_stat_send(c, w, &o);
 		return false;
 	}

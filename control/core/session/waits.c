@@ -11,7 +11,7 @@ bool waits_room(const struct control *c, const struct session *s)
 	       c->session->sessions.waits.used < c->session->sessions.waits.capacity;
 }
 
-/* Of a request of a client: that is how a CANCEL names it. */
+/* The id of a client's request in the map: a CANCEL names it by session and number. */
 static struct object_id waits_seq(struct control *c, const struct session *s, uint32_t seq)
 {
 	struct object_id id = {{0}};
@@ -62,7 +62,7 @@ struct wait *waits_of(struct control *c, void *item, uint64_t number)
 
 void waits_free(struct control *c, struct wait *w)
 {
-	if (w->lease) /* what is known of it was said before */
+	if (w->lease) /* its result was reported before */
 		holds_create_not(c, w->lease, &w->id, true);
 	if (w->op == SESSION_WATCH)
 		session_watch_end(c, w);
@@ -101,7 +101,7 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 static const char waits_no_dataplane[] = "this node's dataplane does not run: start it, or wait "
 					 "longer";
 
-/* Why nothing is known: others are not asked without a dataplane. */
+/* The text of a wait without an answer: without a dataplane other nodes cannot be asked. */
 static const char *waits_no_answer(const struct control *c)
 {
 	return c->attached ? "the directory does not answer: see 'sarissa status' for the nodes"
@@ -128,7 +128,7 @@ static const char *waits_late(struct control *c, const struct wait *w)
 		return "the reduce has not ended yet: wait longer";
 	if (w->op == SESSION_BROADCAST)
 		return "some of the nodes do not have all of it yet: wait longer";
-	if (w->await.nowait) /* an answer would have ended it */
+	if (w->await.nowait) /* no answer has come */
 		return waits_no_answer(c);
 	if (f && f->narrow)
 		return "its chunks are longer than what the path from its holder carries: give "
@@ -161,7 +161,7 @@ static void waits_fire(struct control *c, struct timer *t)
 		fetch_unwanted(c, f);
 }
 
-/* Those that only wait: what others do is theirs to be told. */
+/* Whether the wait can be cancelled: it only waits, and has started nothing elsewhere. */
 static bool waits_cancellable(const struct wait *w)
 {
 	return w->op == SESSION_GET || w->op == SESSION_WAIT || w->op == SESSION_REDUCED ||

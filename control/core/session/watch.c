@@ -36,7 +36,7 @@ static void watch_full(struct control *c, struct wait *w, const struct node *n)
 	waits_end(c, w, -ENOSPC, t.bytes);
 }
 
-/* One of the owners has answered for the first time. */
+/* An owner has answered for the first time. */
 static bool watch_known(struct control *c, struct wait *w)
 {
 	if (w->pending > 0)
@@ -53,8 +53,8 @@ static bool watch_call_ended(struct control *c, struct call *call, const struct 
 	if (w == NULL || answer == NULL)
 		return false;
 	if (answer->objects.watch == 0)
-		return true; /* it makes no sense: it is asked again */
-	if (w->paused) {     /* the same again, when the client has read */
+		return true; /* an answer that makes no sense: asks again */
+	if (w->paused) {     /* asks for the same events again when the client has read */
 		call->deferred = true;
 		calls_reuse(c, call, true);
 		return true;
@@ -97,7 +97,7 @@ static struct call *watch_call(struct control *c, struct wait *w, struct node *n
 	return call;
 }
 
-/* The call that asks that node for the wait, or NULL. */
+/* The wait's call to that node, or NULL. */
 static struct call *watch_find(const struct wait *w, struct node *n)
 {
 	list_each(l, after, &n->calls)
@@ -111,7 +111,7 @@ static struct call *watch_find(const struct wait *w, struct node *n)
 	return NULL;
 }
 
-/* False: there is no call for one of them, and the wait has ended. */
+/* Sends a request to each owner. False: no call was free for one, and the wait has ended. */
 static bool watch_owners(struct control *c, struct wait *w, uint32_t step)
 {
 	struct node *n;
@@ -150,7 +150,7 @@ void session_watch(struct control *c, struct session *s, const struct session_re
 	watch_owners(c, w, w->missed ? MESSAGE_WATCH_JOIN : MESSAGE_WATCH_BEGIN);
 }
 
-/* Ends the calls; stop: the owners hear it. */
+/* Ends the calls; stop: tells the owners. */
 static void watch_leave(struct control *c, struct wait *w, bool stop)
 {
 	for (uint32_t i = 0; i < c->config.nodes; i++) {

@@ -17,10 +17,10 @@ struct transfer_ops {
 	void (*wait_placed)(struct control *c, struct await *w, uint32_t slot);
 	void (*wait_ended)(struct control *c, struct await *w, int32_t status, const char *text);
 	void (*wait_absent)(struct control *c, struct await *w, int32_t status, const char *text);
-	/* Whether what makes it, which is no fetch, has not all of it yet, or holds its last chunk.
-	 */
+	/* Whether a participant or a creation of this node has not completed the object, or
+	 * withholds its last chunk. */
 	bool (*unfinished)(const struct object *o);
-	/* Whether a reduce that this node coordinates makes the object. */
+	/* Whether the object is the target of a reduce that this node coordinates. */
 	bool (*made_here)(struct control *c, const struct object_id *id);
 };
 

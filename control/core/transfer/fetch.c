@@ -6,10 +6,10 @@
 #include "events.h"
 
 enum {
-	FETCH_ATTEMPTS = 5, /* pauses before the directory is asked again grow so often */
+	FETCH_ATTEMPTS = 5, /* times that the pause before the next GET doubles */
 };
 
-#define FETCH_ANSWER_NS UINT64_C(10000000) /* the directory answers before */
+#define FETCH_ANSWER_NS UINT64_C(10000000) /* within which the directory answers */
 
 static void fetch_fire(struct control *c, struct timer *t);
 
@@ -64,7 +64,7 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id, bool defe
 		return NULL;
 	f->deferrable = deferrable;
 	fetch_ask(c, f);
-	f->deferrable = false; /* when it asks again it has lost a holder, or much time */
+	f->deferrable = false; /* a repeated GET has lost a holder, or time */
 	if (c->transfer->ops->made_here(c, id))
 		fetch_timer(c, f, FETCH_ANSWER_NS);
 	return f;
@@ -125,7 +125,7 @@ bool fetch_wanted(struct control *c, const struct fetch *f)
 
 void fetch_unwanted(struct control *c, struct fetch *f)
 {
-	/* One that has its place goes on: a complete copy is of use to others. */
+	/* A fetch that has its place continues: other nodes can use the copy. */
 	if (f->slot == TABLE_SLOT_NONE && list_empty(&f->waits))
 		fetch_fail(c, f, -ECANCELED, "");
 }
@@ -140,8 +140,7 @@ void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t)
 	text_add(t, " s): put it again");
 }
 
-/* Ends the waits that do not want to wait for an object that nobody knows, or that is lost. Returns
- * true when none is left. */
+/* Ends the waits with nowait: the object is unknown, or lost. Returns true when no wait is left. */
 static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 {
 	struct text t;
@@ -170,7 +169,7 @@ void fetch_answer_nowait(struct control *c, struct fetch *f)
 		fetch_unwanted(c, f);
 }
 
-/* The directory knows nothing better than to wait. */
+/* The directory has answered "wait". */
 static bool fetch_waits(struct control *c, struct fetch *f, const struct message_got *got)
 {
 	uint64_t down_ns = got->down_ms < c->now_ns / 1000000 ? got->down_ms * 1000000 : c->now_ns;
@@ -183,8 +182,8 @@ static bool fetch_waits(struct control *c, struct fetch *f, const struct message
 	f->answered = true;
 	memcpy(f->reason, got->text, sizeof(f->reason));
 	serve_early(c, f);
-	/* The holder that failed may be back: from the next GET on it is accepted again. And a
-	 * receiver with a part should hear soon that no complete copy is left. */
+	/* Asks again after a pause: the failed holder may be back, and is not excluded any more;
+	 * and a receiver with a part must learn soon if no complete copy is left. */
 	if (f->failed != MESSAGE_NODE_NONE || f->slot != TABLE_SLOT_NONE) {
 		f->failed = MESSAGE_NODE_NONE;
 		f->why = MESSAGE_GET_FIRST;
@@ -205,8 +204,8 @@ static bool fetch_waits(struct control *c, struct fetch *f, const struct message
 	return false;
 }
 
-/* The directory knows of the copy since it has booked a holder for it; unless all must be told
- * again since then. */
+/* A booking enters this node's copy in the directory: notes it as announced, unless the epoch has
+ * risen since the GET. */
 static void fetch_booked(struct control *c, struct fetch *f, const struct call *call)
 {
 	struct object *o = objects_at(c, f->slot);
@@ -301,8 +300,8 @@ void fetch_stop(struct control *c, struct fetch *f)
 	f->piece_left = 0;
 }
 
-/* The others go on; without any it asks for another, at once the first time, then after growing
- * pauses. */
+/* A feed has failed. The other feeds continue. Without any the fetch asks for another holder: at
+ * once the first time, then after growing pauses. */
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why)
 {
 	c->counters.failovers++;
@@ -398,7 +397,7 @@ static void fetch_fire(struct control *c, struct timer *t)
 	case FETCH_REST:
 		if (members_joined(c))
 			fetch_ask(c, f);
-		else /* one of an earlier control's: nobody can be asked yet */
+		else /* adopted from an earlier control process: there is no connection yet */
 			fetch_rest(c, f);
 		break;
 	case FETCH_ASK:
@@ -417,8 +416,8 @@ static bool fetch_shard_is_here(struct control *c, const struct fetch *f)
 	return control_shard(c, &f->by_id.id) == c->cluster->self;
 }
 
-/* How fast it came, for the directory's model; without the request, which counts by itself. Little
- * comes with the start of a stream and would show nothing of the link. */
+/* The rate at which the object arrived, for the directory's model; 0: too few bytes to show the
+ * link's rate. The time of the request does not count: the model has it separately. */
 static uint64_t fetch_rate(struct control *c, const struct fetch *f)
 {
 	bool streamed = f->fed_ns != 0;

@@ -43,7 +43,7 @@ struct fetch_inventory {
 	uint32_t found;	     /* scratch bitmap: chunks that exist; 0: there is no inventory */
 	uint32_t node;	     /* the node that is asked */
 	uint32_t at;	     /* first chunk of the next question to it */
-	uint32_t extra;	     /* chunks that the node has, and this one has not */
+	uint32_t extra;	     /* chunks that that node has, and this node does not */
 	uint32_t best;	     /* node with the most such chunks */
 	uint32_t best_extra; /* their number */
 	uint32_t departed;   /* got.departed at the start */
@@ -67,8 +67,8 @@ struct fetch {
 	uint64_t asked_ns;   /* when the present GET was sent */
 	uint64_t lost_ns;    /* when the node died that had the last complete copy */
 	uint32_t lost;	     /* that node + 1; 0: the object is not known to be lost */
-	uint64_t room_ns;    /* since when it waits for room (store/replica.h); 0: it does not */
-	uint64_t repair_ns;  /* when a holder was found lost; 0: chunks have come since */
+	uint64_t room_ns; /* since when it waits for room (store/replica.h); 0: it does not wait */
+	uint64_t repair_ns;	  /* when a holder was found lost; 0: chunks have come since */
 	uint64_t repair_moved_ns; /* when that holder's last chunk had come */
 	uint32_t repair_of;	  /* that holder */
 	uint32_t slot;		  /* TABLE_SLOT_NONE: no place yet */
@@ -124,15 +124,15 @@ void fetches_carve(struct fetches *f, struct arena *a, const struct control_conf
 
 /* The fetch of an id, or NULL. */
 struct fetch *fetch_find(struct control *c, const struct object_id *id);
-/* Those that are being fed now. */
+/* The number of fetches that are FED. */
 uint32_t fetches_feeding(const struct control *c);
 /* The fetch of an id, begun if need be; NULL: too many. deferrable: the owner may defer the answer
  * that there is no such object yet. */
 struct fetch *fetch_get(struct control *c, const struct object_id *id, bool deferrable);
-/* Goes on with an object that an earlier control was fetching into the slot, from its watermark.
- * False: it cannot. */
+/* Continues a fetch of an earlier control process, which has the slot, from its watermark. False:
+ * it cannot. */
 bool fetch_adopt(struct control *c, uint32_t slot);
-/* Answers the waits that must not wait, if something is known. */
+/* Ends the waits with nowait, if the directory has answered. */
 void fetch_answer_nowait(struct control *c, struct fetch *f);
 /* The text of a lost object: with which node, since when, what to do. */
 void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t);
@@ -209,7 +209,7 @@ void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node 
 /* ---- rehome.c: back from a holder that feeds too many ---------------------------------------- */
 
 void fetch_reparent_begin(struct fetch *f);
-/* The holder of this feed may feed too many. */
+/* The holder of this feed may have more streams than it should. */
 void fetch_surplus(struct control *c, struct feed *d);
 /* Called at each look. */
 void fetch_reparent(struct control *c, struct fetch *f);
@@ -241,9 +241,9 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 
 /* A fetch of this id that waits for an object to be put, or NULL. */
 struct fetch *fetch_unplaced(struct control *c, const struct object_id *id);
-/* Whether a question about that object is out. */
+/* Whether a GET of that object is open. */
 bool fetch_asks(struct control *c, const struct object_id *id);
-/* An object of this id is made here: ends such a fetch. */
+/* An object of this id is created here: ends a fetch that waits for it. */
 void fetch_superseded(struct control *c, const struct object_id *id, uint32_t slot);
 /* An object of this id is gone from the table: a fetch that waited for its create asks again. */
 void fetch_wake(struct control *c, const struct object_id *id);

@@ -4,7 +4,7 @@
 #include "room.h"
 #include "keep.h"
 
-/* What is here under that id gives way, or is it already. 0, -EALREADY, or -errno. */
+/* Frees the id for the second copy. 0; -EALREADY: the object is here; or -errno. */
 static int keep_room(struct control *c, const struct message_have *have)
 {
 	uint32_t slot = objects_find(c, &have->id);
@@ -21,7 +21,8 @@ static int keep_room(struct control *c, const struct message_have *have)
 		return -EALREADY;
 	}
 	if (s->generation > have->generation || s->flags & OBJECT_FLAG_PRIMARY)
-		return -EAGAIN; /* one of the two is no more: the directory will know */
+		return -EAGAIN; /* one of the two objects has been deleted: the owner decides which
+				 */
 	objects_replace(c, slot, "the object was put again: get it again");
 	return 0;
 }

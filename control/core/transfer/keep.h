@@ -6,7 +6,7 @@
 struct control;
 struct message_have;
 
-/* 0: it is here, and stays; or -errno. */
+/* 0: this node has the copy, pinned; or -errno. */
 int keep_copy(struct control *c, const struct message_have *have);
 
 #endif

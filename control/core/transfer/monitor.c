@@ -16,8 +16,8 @@
 #define LOOK_MIN_NS   UINT64_C(4000000)
 #define LOOK_MAX_NS   UINT64_C(25000000)
 #define LOOK_SOON_NS  UINT64_C(1000000)
-#define LOOK_TRIAL_NS UINT64_C(20000000)    /* less time left than this is not worth a trial */
-#define LOOK_ALONE_NS UINT64_C(10000000000) /* that a trial failed is remembered */
+#define LOOK_TRIAL_NS UINT64_C(20000000)    /* with less time left there is no trial */
+#define LOOK_ALONE_NS UINT64_C(10000000000) /* for so long no trial follows a failed one */
 #define LOOK_PAUSE_NS UINT64_C(50000000)
 #define LOOK_SECOND   UINT64_C(1000000000)
 
@@ -66,8 +66,8 @@ static struct feed *look_silent(struct fetch *f)
 	return NULL;
 }
 
-/* Whether an answer comes too late: the holder was asked for long ago, or because of a silent one
- * that has answered since. */
+/* Whether the answer is out of date: the fetch asked long ago, or because of a silent holder that
+ * has answered since. */
 static bool look_is_stale(struct control *c, struct fetch *f, const struct call *call)
 {
 	const struct message_get *get = &call->message.get;
@@ -129,7 +129,7 @@ static bool look_got(struct control *c, struct call *call, const struct message 
 	return false;
 }
 
-/* silent: the holder that does not answer, or MESSAGE_NODE_NONE. */
+/* Asks for one more holder; silent: the holder that does not answer, or MESSAGE_NODE_NONE. */
 static void look_ask(struct control *c, struct fetch *f, enum message_get_why why, uint32_t silent)
 {
 	f->more = fetch_question(c, f, why, silent, c->config.call_ns, look_got);
@@ -174,7 +174,7 @@ void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t read
 	d->lead = ready > chunks - missing ? ready - (chunks - missing) : 0;
 	d->behind = ready < chunks - missing ? chunks - missing - ready : 0;
 	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f)) {
-		f->spare -= f->spare > 0; /* a silent holder is no spare one */
+		f->spare -= f->spare > 0; /* the silent holder is not spare */
 		fetch_let_go(c, f, s);
 	}
 	if (f->timer.position != 0)
@@ -186,7 +186,7 @@ void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t read
 
 /* ---- silence --------------------------------------------------------------------------------- */
 
-/* Whether somebody else feeds the fetch, or is about to. */
+/* Whether another feed brings chunks, or is about to. */
 static bool look_has_other(const struct fetch *f, const struct feed *d, bool feeding)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++) {
@@ -263,7 +263,7 @@ void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
 		look_turn_to_backup(c, f);
 }
 
-/* The stand-in has not answered yet: it is not needed. */
+/* The stand-in has not answered yet, and is not needed any more. */
 void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++) {
@@ -398,7 +398,7 @@ static void look_for_idle(struct control *c, struct fetch *f)
 			fetch_let_go(c, f, &f->feed[i]);
 }
 
-/* Whether the holders are slow, not their upstreams. Asks the holders, again and again. */
+/* Whether the holders are slow, and not their upstreams. Asks the holders periodically. */
 static bool look_blames(struct control *c, struct fetch *f)
 {
 	bool late = f->queried_ns != 0 && c->now_ns - f->queried_ns > LOOK_PAUSE_NS;
@@ -440,7 +440,8 @@ static void look_for_help(struct control *c, struct fetch *f)
 	}
 }
 
-/* When some feed will have brought its part, but no more often than makes sense. */
+/* Sets the time of the next look: when the first feed will have brought its range, within bounds.
+ */
 static void look_next(struct control *c, struct fetch *f)
 {
 	uint64_t left = look_time(f, f->missing, f->rate), delay = left / 16;

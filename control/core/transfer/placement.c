@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The place of a fetched object in the store: makes it, seals it, gives it up. */
+/* The place of a fetched object in the store: makes it, seals it, gives it up. Called by fetch.c.
+ */
 #include <errno.h>
 #include "core/base/text.h"
 #include "room.h"
@@ -8,7 +9,7 @@
 static const char fetch_nonsense[] =
 	"the directory's answer does not hold: use nodes of one version";
 
-/* Lets go of everything; the object, if there is one, is the caller's to finish. */
+/* Ends the fetch. The caller seals or kills the object, if there is one. */
 void fetch_end(struct control *c, struct fetch *f)
 {
 	fetch_stop(c, f);
@@ -56,8 +57,8 @@ void fetch_killed(struct control *c, struct fetch *f)
 
 	fetch_forget_edges(f);
 	fetch_end(c, f);
-	/* The directory need not look for a holder any more; it may be doing so for a GET that was
-	 * repeated when its answer was on the way. */
+	/* The directory must stop looking for a holder, as it may do for a GET that crossed its
+	 * answer. */
 	objects_disown(c, &id, generation);
 }
 
@@ -65,7 +66,7 @@ void fetch_stage_lost(struct control *c, struct fetch *f)
 {
 	struct stage *s = objects_at(c, f->slot)->stage;
 
-	if (!c->attached || s->next == NULL) { /* else others may be writing it still */
+	if (!c->attached || s->next == NULL) { /* else other workers may still write it */
 		f->bitmap = s->bitmap;	       /* what has arrived stays */
 		s->bitmap = 0;
 	}
@@ -99,8 +100,8 @@ static void fetch_answer_waits(struct control *c, struct fetch *f)
 	}
 }
 
-/* A client of this node has put the object while its fetch waited for somebody to do so. Returns
- * true when the fetch has nothing to place: it has ended, or asks again. */
+/* A client of this node has put the object that the fetch waited for. Returns true when the fetch
+ * has nothing to place: it has ended, or asks again. */
 static bool fetch_is_here(struct control *c, struct fetch *f, const struct message_got *got)
 {
 	uint32_t slot = objects_find(c, &f->by_id.id);
@@ -114,11 +115,11 @@ static bool fetch_is_here(struct control *c, struct fetch *f, const struct messa
 		fetch_answer_waits(c, f);
 		f->slot = TABLE_SLOT_NONE;
 		fetch_end(c, f);
-		objects_announce(c, slot); /* gives back what was booked for the fetch */
+		objects_announce(c, slot); /* the HAVE ends the booking of the fetch */
 		return true;
 	}
 	if (s->state == OBJECT_CREATING || s->flags & OBJECT_FLAG_PRIMARY) {
-		fetch_rest(c, f); /* one of the two is gone; the directory will know */
+		fetch_rest(c, f); /* one of the two objects is deleted: the owner decides which */
 		return true;
 	}
 	objects_replace(c, slot, "the object was replaced: get it again");
@@ -148,7 +149,7 @@ static bool fetch_awaits_room(struct control *c, struct fetch *f)
 	return true;
 }
 
-/* Makes room when there is none yet. Returns 0, or -errno and the fetch has ended. */
+/* Makes the object, with room if need be. Returns 0, or -errno and the fetch has ended. */
 static int fetch_make_room(struct control *c, struct fetch *f, const struct message_got *got)
 {
 	uint32_t slot = f->slot;
@@ -156,7 +157,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 	int error;
 
 	if (slot != TABLE_SLOT_NONE && f->generation != got->generation) {
-		/* another object under the same id: what has arrived is of no use */
+		/* another object with the same id: the arrived chunks are useless */
 		objects_at(c, slot)->fetch = NULL;
 		fetch_stop(c, f);
 		if (f->bitmap)
@@ -207,14 +208,14 @@ int fetch_place(struct control *c, struct fetch *f, const struct message_got *go
 		fetch_done(c, f);
 		return -EALREADY;
 	}
-	/* At once, so that the next one in the chain can be attached before the first byte is here.
-	 */
+	/* Made at once: the next receiver of the chain can attach to it before the first byte is
+	 * here. */
 	if (c->attached)
 		fetch_stage(c, f);
 	serve_early(c, f);
 	f->spare = got->spare;
 	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->cluster->self) {
-		/* the directory takes us for a holder: we are not */
+		/* the directory names this node as the holder: it is not */
 		f->failed = got->holder;
 		f->why = MESSAGE_GET_FIRST;
 		f->attempts++;
@@ -235,7 +236,7 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 	if (fetch_make_room(c, f, got))
 		return;
 	o = objects_at(c, f->slot);
-	if (o->stage) { /* it was arriving as a stream: the same bytes */
+	if (o->stage) { /* a stream of the same bytes was arriving */
 		serve_end_all(c, o);
 		fetch_stop(c, f);
 		buffers_drop_stage(c, o->stage);
@@ -271,7 +272,7 @@ void fetch_announce(struct control *c, const struct node *shard)
 	}
 }
 
-/* A fetch of this id that waits for somebody to put it. */
+/* A fetch of this id without a place. */
 struct fetch *fetch_unplaced(struct control *c, const struct object_id *id)
 {
 	struct fetch *f = fetch_find(c, id);

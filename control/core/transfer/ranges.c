@@ -56,7 +56,8 @@ static bool divide_passes(const struct fetch *f, const struct feed *d)
 	return d->state == FEED_FREE || (d->silent && others);
 }
 
-/* Those with work come first, in the order of their ranges: they can keep their streams. */
+/* The order of feeds: those with a range first, in the order of their ranges, so that they can keep
+ * their streams. */
 static bool divide_before(const struct feed *a, const struct feed *b)
 {
 	if ((a->missing == 0) != (b->missing == 0))
@@ -82,7 +83,7 @@ static uint32_t divide_order(struct fetch *f, struct feed *order[FETCH_FEEDS])
 	return count;
 }
 
-/* One that has shown nothing yet is taken to be as fast as the fastest. */
+/* The weights of the feeds. A feed without a measured rate counts as the fastest. */
 static void divide_weights(struct feed *const *order, uint32_t count, uint64_t *weight)
 {
 	uint64_t most = 1;

@@ -30,7 +30,7 @@ void fetch_inventory_end(struct control *c, struct fetch *f)
 	f->inventory = (struct fetch_inventory){.found = 0};
 }
 
-/* Nothing is certain: tries again soon. */
+/* The inventory is inconclusive: tries again soon. */
 static void inventory_retry(struct control *c, struct fetch *f)
 {
 	fetch_inventory_end(c, f);
@@ -65,7 +65,7 @@ static void inventory_lost(struct control *c, struct fetch *f, uint32_t missing)
 	fetch_fail(c, f, -ENODATA, t.bytes);
 }
 
-/* No chunk has come: the fetch restarts, as of an object that was not put yet. */
+/* The fetch has no chunk: it restarts, like one of an object that was not put yet. */
 static void inventory_restart(struct control *c, struct fetch *f)
 {
 	uint32_t slot = f->slot;
@@ -93,7 +93,7 @@ static void inventory_conclude(struct control *c, struct fetch *f)
 		inventory_lost(c, f, missing);
 		return;
 	}
-	if (extra == 0 || map == NULL) { /* all of it is here, or was there a moment ago */
+	if (extra == 0 || map == NULL) { /* no chunk is missing, or they have just moved */
 		inventory_retry(c, f);
 		return;
 	}
@@ -111,7 +111,7 @@ static bool inventory_has(struct control *c, struct call *call, const struct mes
 	const uint64_t *map = fetch_map(c, f);
 
 	f->call = NULL;
-	if (m == NULL || map == NULL) { /* the members will agree whether it is dead */
+	if (m == NULL || map == NULL) { /* the membership decides whether the node is dead */
 		inventory_retry(c, f);
 		return false;
 	}

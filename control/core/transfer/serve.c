@@ -5,7 +5,8 @@
 #include "room.h"
 #include "events.h"
 
-#define SERVE_NARROW_NS UINT64_C(1000000000) /* then tried again: the path may be wider */
+#define SERVE_NARROW_NS \
+	UINT64_C(1000000000) /* until the same size is tried again: the path may have changed */
 
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config)
 {
@@ -18,7 +19,7 @@ uint32_t serves_fed(const struct control *c)
 	return c->transfer->serves.fed;
 }
 
-/* The longest of an object's chunks. */
+/* Bytes of the longest chunk of an object. */
 static uint64_t serve_longest(struct control *c, const struct object *o, uint32_t chunk_bytes)
 {
 	uint64_t size = c->table->slot[objects_slot(c, o)].size;
@@ -51,8 +52,8 @@ void serve_ended(struct control *c, struct serve *s)
 	buffers_drop_edge(c, e);
 }
 
-/* A chunk that is longer than what the path carries: nothing of the same size is sent there for a
- * while, and the receiver is told why. */
+/* The path does not carry chunks of this size: refuses such streams on the connection for a while,
+ * and tells the receiver. */
 void serve_narrow(struct control *c, struct serve *s, unsigned worker)
 {
 	struct conn *conn = peers_conn(c, worker, s->edge->conn);
@@ -72,7 +73,7 @@ void serve_narrow(struct control *c, struct serve *s, unsigned worker)
 	conn->narrow_ns = c->now_ns;
 }
 
-/* Has that just been found out? */
+/* Whether the path has recently failed to carry the object's chunks. */
 static bool serve_is_narrow(struct control *c, const struct object *o, const struct conn *conn,
 			    const struct message_stream *m)
 {
@@ -138,8 +139,8 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 	return s ? s : buffers_stage(c, slot, m->chunk_bytes, 0, ready);
 }
 
-/* Its stream, when the request is a repeated one. A node may have several streams of one object: a
- * copy arrives there, and sums are made from it. */
+/* Whether the request is a repeated one, whose streams exist. A node may have several streams of
+ * one object: for its copy, and for parts of sums. */
 static bool serve_known(struct control *c, struct object *o, const struct node *n,
 			const struct message_substream *substream, uint32_t conn)
 {
@@ -210,8 +211,7 @@ static bool serve_range_valid(const struct control *c, uint32_t slot,
 	return m->count > 0 && m->first < chunks && m->count <= chunks - m->first;
 }
 
-/* Begins what is missing of the streams; conn: of each. *lanes: how it is cut here, when that is
- * not what the receiver thinks. */
+/* Begins the missing streams. *lanes: the number of lanes here, if the receiver assumes another. */
 static int serve_begin(struct control *c, struct node *n, struct object *o,
 		       const struct message_stream *m, const uint32_t *conn, uint32_t *lanes)
 {
@@ -273,7 +273,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 		return 0;
 	if (narrow)
 		return -EMSGSIZE;
-	if (m->check) /* it has ended here: a new one needs a new edge, with fresh credit */
+	if (m->check) /* the stream has ended here: a new one needs a new edge, with fresh credit */
 		return -EPIPE;
 	return serve_begin(c, n, o, m, conns, lanes);
 }
@@ -302,7 +302,7 @@ static void serve_answer(struct control *c, struct node *n, uint32_t conn, uint6
 	peers_send(c, n, &answer);
 }
 
-/* Keeps the request when the directory has told the receiver before it told us. */
+/* Keeps a request for an object whose own fetch here still waits for the directory's answer. */
 static bool serve_keep(struct control *c, struct node *n, uint32_t conn, const struct message *m)
 {
 	struct idmap_node *found = idmap_find(&c->transfer->fetches.by_id, &m->stream.id);
@@ -346,7 +346,7 @@ void serve_request(struct control *c, struct node *n, uint32_t conn, const struc
 		serve_answer(c, n, conn, m->request, &m->stream);
 }
 
-/* The runs of a range that are here, as many as fit; the range is cut where they end. */
+/* Lists the runs of chunks in a range, as many as fit; shortens the range to those. */
 static void serve_runs(struct control *c, uint32_t slot, struct message_stream *m)
 {
 	const struct object *o = objects_at(c, slot);

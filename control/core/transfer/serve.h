@@ -26,7 +26,7 @@ struct serve {
 	uint32_t stream;
 };
 
-/* A request for an object whose own holder this node is about to hear of. */
+/* A STREAM that waits until this node's own fetch of the object has a place. */
 struct serve_early {
 	struct list of_fetch;
 	struct node *node;
@@ -46,23 +46,22 @@ void serves_carve(struct serves *s, struct arena *a, const struct control_config
 
 /* Copies on other nodes that are fed from here. */
 uint32_t serves_fed(const struct control *c);
-/* A STREAM request that arrived on connection conn (of worker 0). It is answered at once, or, when
- * the directory's answer is due that tells us what the receiver has been told already, after that.
- */
+/* A STREAM request that arrived on connection conn (of worker 0). If this node's own GET of the
+ * object is open the answer waits for the directory's answer to it. */
 void serve_request(struct control *c, struct node *n, uint32_t conn, const struct message *m);
-/* PIECES: which chunks of it are here. */
+/* PIECES: answers which chunks of the object are here. */
 void serve_pieces(struct control *c, struct node *n, const struct message *m);
 struct fetch;
-/* The fetch has its place, or will not have it soon: answers its early STREAMs. */
+/* The fetch has a place, or gets none soon: answers its early STREAMs. */
 void serve_early(struct control *c, struct fetch *f);
 /* Whether a receiver of the object has asked lately. A receiver without chunks checks its stream
  * every second or so. */
 bool serve_any(const struct control *c, const struct object *o);
-/* Its edge has done its work, or failed. */
+/* The edge of the stream has ended, done or failed. */
 void serve_ended(struct control *c, struct serve *s);
-/* Its edge, on a connection of this worker, is about to end: the path does not carry its chunks. */
+/* The path of the stream does not carry its chunks: the edge is about to end. */
 void serve_narrow(struct control *c, struct serve *s, unsigned worker);
-/* The object, or one stage of it, goes away. */
+/* Ends all streams of the object. */
 void serve_end_all(struct control *c, struct object *o);
 struct stage;
 void serve_end_stage(struct control *c, struct object *o, const struct stage *head);

@@ -3,7 +3,7 @@
 #include "core/base/env.h"
 #include "room.h"
 
-#define FEED_SOON_NS   UINT64_C(500000)	   /* until a holder that is not ready is asked again */
+#define FEED_SOON_NS   UINT64_C(500000)	   /* until a holder that was not ready is asked again */
 #define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */
 #define FEED_NEXT_NS   UINT64_C(1000000)
 
@@ -53,7 +53,7 @@ void feed_failed(struct control *c, struct feed *d, uint32_t why)
 
 /* ---- LINK --------------------------------------------------------------------------------- */
 
-/* Chunks from one on, as both nodes have cut them. */
+/* The range of the feed from a chunk on, in the lanes of both nodes. */
 static struct substream_range feed_range(const struct control *c, const struct feed *d,
 					 uint32_t first, uint32_t end)
 {
@@ -69,7 +69,7 @@ static struct substream_range feed_range(const struct control *c, const struct f
 	};
 }
 
-/* Whether all are up that streams of any range may use; asks for those that are missing. */
+/* Whether all links that streams of any range may use are up; opens missing ones. */
 static bool feed_is_linked(struct control *c, struct feed *d)
 {
 	struct substream_range all;
@@ -101,7 +101,7 @@ static void feed_look_later(struct control *c, struct feed *d)
 
 static void feed_link_begin(struct control *c, struct feed *d);
 
-/* The holder has cut it otherwise than we thought. */
+/* The holder has another number of lanes than assumed. */
 static bool feed_recut(struct control *c, struct feed *d, const struct message_reply *r)
 {
 	if (d->attempts >= FEED_ATTEMPTS || !substreams_recut(r, &d->lanes))
@@ -128,7 +128,7 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 	if (answer && feed_recut(c, d, &answer->reply))
 		return false;
 	if (d->state == FEED_STREAM && status == -EAGAIN)
-		status = 0; /* it is about to learn of the connection's end, and so are we */
+		status = 0; /* the end of the connection is about to be reported to both nodes */
 	if (status == 0) {
 		d->state = FEED_STREAM;
 		d->idle = 0;
@@ -138,7 +138,7 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 		if (spoke)
 			fetch_speaks(c, d->fetch, d);
 	} else if (status == -EAGAIN &&
-		   d->attempts < FEED_ATTEMPTS) { /* it is not ready for us: soon */
+		   d->attempts < FEED_ATTEMPTS) { /* it is not ready yet: retries soon */
 		d->state = FEED_REQUEST;
 		feed_timer(c, d, FEED_SOON_NS << d->attempts++);
 	} else {
@@ -213,7 +213,7 @@ static void feed_request(struct control *c, struct feed *d)
 	if (!feed_set_edges(c, d, head)) {
 		feed_failed(c, d, MESSAGE_GET_FIRST);
 	} else if (list_empty(&d->edges)) {
-		/* all is here: the worker says so in a moment, or others go on */
+		/* no chunk is missing: the worker's event follows, or other feeds continue */
 		d->state = FEED_STREAM;
 		watch_begin(&d->watch, 0, c->now_ns);
 		feed_timer(c, d, c->config.stall_ns);
@@ -249,8 +249,8 @@ void feed_start(struct control *c, struct feed *d, struct node *holder)
 	feed_link_begin(c, d);
 }
 
-/* What its streams are to bring next lies in the range: they go on. Several would bring what others
- * are to at the same time, one does so later. */
+/* Whether the present streams can continue for the new range: their next chunks lie in it. A single
+ * stream may reach beyond it; several would bring chunks of other feeds at the same time. */
 static bool feed_goes_on(const struct feed *d, const uint64_t *map, uint32_t from, uint32_t end)
 {
 	bool one = d->edges.next == d->edges.prev;
@@ -278,7 +278,7 @@ void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end
 	if (feed_goes_on(d, map, from, end))
 		return;
 	if (d->state == FEED_REQUEST || !list_empty(&d->old_edges) || !feed_is_linked(c, d))
-		return; /* one at a time: the next look sees to it */
+		return; /* one change at a time: the next look retries */
 	calls_cancel(c, d->call);
 	d->call = NULL;
 	list_each(l, after, &d->edges)
@@ -295,14 +295,15 @@ void feed_query(struct control *c, struct feed *d)
 		feed_send(c, d);
 }
 
-/* Does it still flow? A holder that is asked answers the same request again. */
+/* Checks whether the stream makes progress. If not, repeats the request, which the holder answers.
+ */
 static void feed_look(struct control *c, struct feed *d)
 {
 	struct fetch *f = d->fetch;
 	const uint64_t *map = fetch_map(c, f);
 	uint32_t missing = map ? chunks_missing(map, d->first, d->end) : d->watch.missing;
 
-	/* The first holder of a fetch may need time for its connection: there is no hurry yet. */
+	/* The first holder of a fetch may need time for its connection: it is not silent yet. */
 	if (d->state != FEED_STREAM && d->fresh && f->repair_ns == 0 &&
 	    c->now_ns - d->began_ns < WATCH_SILENT_MAX_NS) {
 		feed_look_later(c, d);
@@ -312,7 +313,8 @@ static void feed_look(struct control *c, struct feed *d)
 	case WATCH_FLOWS:
 		d->attempts = 0;
 		f->narrow = false;
-		/* what came may be the stand-in's: which of the two stays, its answer tells */
+		/* the chunks may be the stand-in's: the holder's answer decides which of the two
+		 * stays */
 		d->silent = d->silent && fetch_has_stand_in(f, d);
 		fetch_flows(c, f, d);
 		break;
@@ -345,8 +347,7 @@ static void feed_fire(struct control *c, struct timer *t)
 		feed_failed(c, d, MESSAGE_GET_UNREACHED);
 	else if (d->state == FEED_REQUEST && d->call == NULL)
 		feed_send(c, d);
-	else if (d->state == FEED_STREAM &&
-		 list_empty(&d->edges)) /* the worker is about to say so */
+	else if (d->state == FEED_STREAM && list_empty(&d->edges)) /* the worker's event follows */
 		feed_timer(c, d, c->config.stall_ns);
 	else
 		feed_look(c, d);
