@@ -23,13 +23,15 @@ static const char *invariants_sent(const struct engine *e, const struct conn *c)
 	uint64_t bytes = 0;
 	if (c->tx.oldest_pn > c->tx.next_pn || c->tx.next_pn - c->tx.oldest_pn > e->sent_slots)
 		return "packet numbers outstanding beyond the ring";
-	for (uint32_t s = 0; s < e->sent_slots; s++) {
-		if (!(c->tx.outstanding[s / 64] >> s % 64 & 1))
-			continue;
-		pkts++;
-		bytes += c->tx.sent[s].bytes;
-		if (c->tx.sent[s].state != SENT_OUTSTANDING)
-			return "an outstanding packet in another state";
+	for (uint32_t w = 0; w < (e->sent_slots + 63) / 64; w++) {
+		for (uint64_t bits = c->tx.outstanding[w]; bits; bits &= bits - 1) {
+			const struct sent *sent =
+				&c->tx.sent[w * 64 + (uint32_t)__builtin_ctzll(bits)];
+			pkts++;
+			bytes += sent->bytes;
+			if (sent->state != SENT_OUTSTANDING)
+				return "an outstanding packet in another state";
+		}
 	}
 	if (pkts != c->tx.inflight_pkts || bytes != c->tx.inflight_bytes)
 		return "packets in flight do not add up";
