@@ -157,8 +157,8 @@ static int put_compare(struct put *p)
 		r = put_compare_bytes(p, &b, block);
 	free(block);
 	sar_release(p->s, &b);
-	if (r == 0)
-		r = lease_join(p->s, p->id);
+	if (r == 0 && (r = lease_join(p->s, p->id)) == -ENOENT)
+		r = -ESTALE; /* deleted just now */
 	return r == -ESTALE || r == -ERESTART ? PUT_RETRY : r;
 }
 

@@ -5,12 +5,14 @@
  *
  *   small: PUT -> done, or as large
  *   large: CREATE -> copy (some in each turn, PUBLISH behind it) -> SEAL -> done
- *   -EEXIST: STAT -> GET -> WAIT for the whole -> compare (some in each turn) -> done
+ *   -EEXIST: STAT -> GET -> WAIT for the whole -> compare (some in each turn)
+ *            -> HOLD, when a lease is set -> done
  */
 #include <errno.h>
 #include "create.h"
 #include "error.h"
 #include "get.h"
+#include "leases.h"
 #include "queue.h"
 
 #define PUT_PATIENCE_NS (30 * 1000000000ll) /* put.c */
@@ -305,6 +307,31 @@ static void put_other_size(struct op *op, uint64_t size)
 			       (unsigned long long)size, (unsigned long long)op->put.size));
 }
 
+static void put_joined(struct op *op, int status)
+{
+	if (status == -ESTALE || status == -ENOENT)
+		put_retry(op); /* the create says which of the two has gone: lease or object */
+	else if (status < 0)
+		put_fail(op, status);
+	else
+		op_finish(op, 0);
+}
+
+/* As lease_join: the lease of the handle holds what was there before, if another one does. */
+static void put_join(struct op *op)
+{
+	uint64_t lease = leases_current(&op->queue->s->leases);
+	if (lease == 0) {
+		op_finish(op, 0);
+		return;
+	}
+	op_new(op, SESSION_HOLD);
+	op->request.generation = lease;
+	op->request.flags = SESSION_FLAG_JOINS;
+	op_patience(op, HANDLE_CALL_NS);
+	op_request(op, put_joined);
+}
+
 static void put_match(struct op *op, int status)
 {
 	while (op->put.done < op->put.size && op->queue->budget > 0) {
@@ -319,7 +346,7 @@ static void put_match(struct op *op, int status)
 		return;
 	}
 	get_give_back(op->queue->s, &op->buffer);
-	op_finish(op, 0);
+	put_join(op);
 }
 
 static void put_waited(struct op *op, int status);

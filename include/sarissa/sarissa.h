@@ -538,9 +538,9 @@ int sar_lease(sar *s, const char *name, int64_t ttl_ns, uint64_t *lease);
 int sar_lease_end(sar *s, uint64_t lease);
 
 /*
- * The lease holds what sar_create, sar_put and sar_put_from of this handle make from now on, each
- * object from its first moment. 0: no lease does. A put of bytes that exist already holds their
- * object only if another lease does.
+ * The lease holds what the creates and puts of this handle, and of its queues, make from now on,
+ * each object from its first moment. 0: no lease does. A put of bytes that exist already holds
+ * their object only if another lease does.
  *
  * Errors: none here; the calls that make objects fail with -ESTALE when the lease has ended.
  */

@@ -383,6 +383,9 @@ static void fake_serve(struct fake *f, int conn, const struct session_request *r
 		return fake_cancel(f, conn, request);
 	case SESSION_BROADCAST:
 		return fake_broadcast(f, conn, request, bytes, length);
+	case SESSION_HOLD:
+		f->hold = *request;
+		return fake_status(f, conn, request, 0);
 	default:
 		return fake_status(f, conn, request, -EINVAL);
 	}

@@ -56,6 +56,7 @@ struct fake {
 	int creator[FAKE_SLOTS];  /* connection; -1: one of an earlier control */
 	_Atomic int mute;	  /* requests of this op are served, but not answered */
 	uint32_t broadcast[8];	  /* the nodes of the last one */
+	struct session_request hold; /* the last one */
 	_Atomic unsigned aborts, resumed, descriptors, requests[SESSION_OPS];
 	/* Returns true when it has dealt with the request. Set before the client connects. */
 	bool (*hook)(struct fake *f, int conn, const struct session_request *request);
@@ -74,7 +75,7 @@ struct session_reply fake_reply(const struct session_request *request, int statu
 void fake_send(struct fake *f, int conn, const void *bytes, size_t length, const int *fd,
 	       unsigned fds);
 
-/* Of client_fake.c and client_fake_directory.c only. */
+/* Of client_fake.c, client_fake_directory.c and hooks only: under lock. */
 void fake_status(struct fake *f, int conn, const struct session_request *request, int status);
 void fake_state(struct fake *f, uint32_t slot, enum object_state state);
 int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,

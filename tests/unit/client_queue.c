@@ -424,6 +424,67 @@ static void puts_of_all_sizes(void **state)
 	free(data);
 }
 
+/* With other bytes nothing is held; what is made new is held from its creation on. */
+static void puts_of_bytes_that_exist_join_the_lease(void **state)
+{
+	struct client *c = *state;
+	static const uint64_t sizes[] = {3, SESSION_PUT_MAX + 1};
+	sar_queue *q = queue_open(c, 8);
+	uint8_t *data = test_pattern(SESSION_PUT_MAX + 1);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(put_once(q, i, data, sizes[i]), 0);
+	assert_int_equal(put_once(q, 0, data, sizes[0]), 0);
+	assert_int_equal(sar_set_lease(c->s, 77), 0);
+	assert_int_equal(put_once(q, 2, data, sizes[1]), 0);
+	assert_int_equal(put_once(q, 0, data + 1, sizes[0]), -EEXIST);
+	assert_int_equal(c->fake.requests[SESSION_HOLD], 0);
+	for (unsigned i = 0; i < 2; i++) {
+		sar_id id = number_id(i);
+		assert_int_equal(put_once(q, i, data, sizes[i]), 0);
+		assert_int_equal(c->fake.requests[SESSION_HOLD], i + 1);
+		assert_int_equal(c->fake.hold.generation, 77);
+		assert_int_equal(c->fake.hold.flags, SESSION_FLAG_JOINS);
+		assert_memory_equal(c->fake.hold.id.bytes, id.bytes, sizeof(id.bytes));
+	}
+	sar_queue_close(q);
+	assert_int_equal(fake_pins(&c->fake), 0);
+	free(data);
+}
+
+static bool hold_too_late(struct fake *f, int conn, const struct session_request *request)
+{
+	struct object_slot image;
+	if (request->op != SESSION_HOLD)
+		return false;
+	f->hook = NULL;
+	fake_state(f, (uint32_t)object_table_find(f->table, &request->id, &image), OBJECT_ZOMBIE);
+	struct session_reply reply = fake_reply(request, -ENOENT);
+	fake_send(f, conn, &reply, sizeof(reply), NULL, 0);
+	return true;
+}
+
+/* Deleted after the bytes were compared: it is put once more, and held from then on. */
+static void a_put_joins_what_is_deleted_meanwhile(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c, 8);
+	uint8_t *data = test_pattern(SESSION_PUT_MAX + 1);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(put_once(q, i, data, SESSION_PUT_MAX + 1), 0);
+		assert_int_equal(sar_set_lease(c->s, 77), 0);
+		c->fake.hook = hold_too_late;
+		assert_int_equal(
+			i == 0 ? put_once(q, i, data, SESSION_PUT_MAX + 1)
+			       : sar_put(c->s, number_id(i), NULL, data, SESSION_PUT_MAX + 1),
+			0);
+		assert_int_equal(c->fake.requests[SESSION_HOLD], i + 1);
+		check_object(c, i, data, SESSION_PUT_MAX + 1);
+		assert_int_equal(sar_set_lease(c->s, 0), 0);
+	}
+	sar_queue_close(q);
+	free(data);
+}
+
 static void puts_of_pieces(void **state)
 {
 	struct client *c = *state;
@@ -764,6 +825,8 @@ int main(void)
 		test_client(waits_are_ended),
 		test_client(in_a_child),
 		test_client(puts_of_all_sizes),
+		test_client(puts_of_bytes_that_exist_join_the_lease),
+		test_client(a_put_joins_what_is_deleted_meanwhile),
 		test_client(puts_of_pieces),
 		test_client(puts_at_once),
 		test_client(create_and_seal),
