@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds and runs the tests. Default: every suite, as CI does.
+"""Builds and runs the tests. Default: every suite but vm, as CI does.
 
   lint    rules of the source tree
   unit    each part alone, with address and undefined-behaviour sanitizers; then the client's parts
@@ -13,6 +13,7 @@
   net     real processes in network namespaces (root)
   chaos   processes killed, cables pulled, packets lost under load, from a seed (root)
   daemons a part of net and chaos, the daemons with sanitizers, whose reports fail a test (root)
+  vm      network cards of emulated machines, with QEMU; only when it is named
 
 Nodes of net, chaos and daemons speak over AF_XDP, or over what --vdev or SARISSA_VDEV names; a part of net and
 chaos always runs over kernel UDP sockets as well (udp-...), and the tests of one kind of port over that.
@@ -36,7 +37,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lib import options, process, shell, skips, state, sweep  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
-SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons")
+SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons", "vm")
+NAMED_ONLY = ("vm",)  # minutes
 SANITIZED = ("unit", "sim")
 PORTS = ("af_xdp", "udp")  # which all of net and chaos is known to pass over
 PLAIN = {"unit": "plain"}  # the part of a sanitized suite that runs in the plain build as well
@@ -276,7 +278,7 @@ def run_suite(suite, args, score):
 def main():
     args = parse()
     if not args.no_setup:
-        shell.setup("--figures")
+        shell.setup("--figures", *(["--vm"] if "vm" in args.suites else []))
     if args.seeds:
         return run_sweep(args)
     for option, name in (("seed", "CHAOS_SEED"), ("seconds", "CHAOS_SECONDS"),
@@ -286,7 +288,7 @@ def main():
     os.environ[options.VDEV_VARIABLE] = args.vdev
     score, patterns = Score(), skips.allowed()
     for suite in SUITES:
-        if args.suites and suite not in args.suites:
+        if suite not in (args.suites or set(SUITES) - set(NAMED_ONLY)):
             continue
         try:
             run_suite(suite, args, score)
