@@ -225,24 +225,35 @@ static void write_udp(uint8_t *udp, const struct net_addr *from, const struct ne
 	memcpy(udp + 6, &checksum_be, 2);
 }
 
-void ether_write_v4(uint8_t *payload, uint16_t payload_length, const struct ether_route *route,
-		    const struct net_addr *from, const struct net_addr *to, uint8_t ecn)
+void ether_stamp_v4(struct ether_stamp *s, const struct ether_route *route,
+		    const struct net_addr *from, const struct net_addr *to)
 {
-	uint8_t *udp = payload - ETHER_UDP_HEADER, *ip = udp - ETHER_IPV4;
-	write_ethernet(ip - ETHER_HEADER, route->next_mac, route->our_mac, TYPE_IPV4);
+	uint8_t *ip = s->bytes + ETHER_HEADER;
+	write_ethernet(s->bytes, route->next_mac, route->our_mac, TYPE_IPV4);
+	memset(ip, 0, ETHER_IPV4); /* atomic datagrams: the id means nothing (RFC 6864) */
 	ip[0] = 0x45;
-	ip[1] = ecn;
-	put16(ip + 2, (uint16_t)(payload_length + ETHER_UDP_HEADER + ETHER_IPV4));
-	put16(ip + 4, 0);      /* atomic datagram: the id means nothing (RFC 6864) */
 	put16(ip + 6, 0x4000); /* DF */
 	ip[8] = HOP_LIMIT;
 	ip[9] = PROTO_UDP;
-	put16(ip + 10, 0);
 	memcpy(ip + 12, from->ip + 12, 4);
 	memcpy(ip + 16, to->ip + 12, 4);
-	uint16_t checksum = (uint16_t)~sum_fold(sum_add(0, ip, ETHER_IPV4));
+	write_udp(ip + ETHER_IPV4, from, to, 0, 0);
+	s->sum = sum_fold(sum_add(0, ip, ETHER_IPV4));
+}
+
+void ether_put_v4(const struct ether_stamp *s, uint8_t *payload, uint16_t payload_length,
+		  uint8_t ecn)
+{
+	uint8_t *udp = payload - ETHER_UDP_HEADER, *ip = udp - ETHER_IPV4;
+	uint16_t udp_be = htons((uint16_t)(payload_length + ETHER_UDP_HEADER));
+	uint16_t ip_be = htons((uint16_t)(payload_length + ETHER_UDP_HEADER + ETHER_IPV4));
+	uint16_t tos_be = htons(ecn); /* the word of version, length and ecn, less the former */
+	uint16_t checksum = (uint16_t)~sum_fold((uint64_t)s->sum + ip_be + tos_be);
+	memcpy(ip - ETHER_HEADER, s->bytes, ETHER_HEADERS_V4);
+	ip[1] = ecn;
+	memcpy(ip + 2, &ip_be, 2);
 	memcpy(ip + 10, &checksum, 2);
-	write_udp(udp, from, to, payload_length, 0);
+	memcpy(udp + 4, &udp_be, 2);
 }
 
 static void write_ipv6(uint8_t *ip, uint16_t length, uint8_t proto, uint8_t hops,

@@ -55,12 +55,21 @@ struct ether_route {
 	uint8_t our_mac[ETHER_MAC], next_mac[ETHER_MAC];
 };
 
-/* Writes Ethernet, IPv4 and UDP headers into the ETHER_HEADERS_V4 bytes before payload. DF is set,
- * TTL is 64, the UDP checksum 0 (RFC 768: none; our packets carry their own). */
-void ether_write_v4(uint8_t *payload, uint16_t payload_length, const struct ether_route *route,
-		    const struct net_addr *from, const struct net_addr *to, uint8_t ecn);
+/* The Ethernet, IPv4 and UDP headers of all packets to one address, without lengths and ecn. DF is
+ * set, TTL is 64, the UDP checksum 0 (RFC 768: none; our packets carry their own). */
+struct ether_stamp {
+	uint8_t bytes[ETHER_HEADERS_V4];
+	uint16_t sum; /* of the IPv4 header, as its checksum field has it */
+};
+void ether_stamp_v4(struct ether_stamp *s, const struct ether_route *route,
+		    const struct net_addr *from, const struct net_addr *to);
 
-/* The same for IPv6, ETHER_HEADERS_V6 bytes. The checksum field gets what udp_checksum says. */
+/* Writes them into the ETHER_HEADERS_V4 bytes before payload. */
+void ether_put_v4(const struct ether_stamp *s, uint8_t *payload, uint16_t payload_length,
+		  uint8_t ecn);
+
+/* Writes Ethernet, IPv6 and UDP headers into the ETHER_HEADERS_V6 bytes before payload. The
+ * checksum field gets what udp_checksum says. */
 void ether_write_v6(uint8_t *payload, uint16_t payload_length, const struct ether_route *route,
 		    const struct net_addr *from, const struct net_addr *to, uint8_t ecn,
 		    uint16_t udp_checksum_be);

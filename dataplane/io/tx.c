@@ -159,29 +159,49 @@ static void tx_headers_v6(const struct port *p, struct rte_mbuf *m, const struct
 	rte_pktmbuf_prepend(m, ETHER_HEADERS_V6);
 }
 
-/* Turns what the engine wrote into m into a frame. Returns false when it cannot leave now. */
-static bool tx_frame(struct worker *w, struct rail *r, struct rte_mbuf *m,
-		     const struct packet_out *out, uint64_t now_ns)
+/* The address that the packet before went to: of a burst most go to the same. */
+struct tx_last {
+	struct net_addr to, from;
+	struct ether_route route;
+	struct ether_stamp stamp; /* where the address is of IPv4 */
+	bool any, known, v4;
+};
+
+static void tx_turn_to(struct worker *w, struct rail *r, const struct net_addr *to,
+		       struct tx_last *last, uint64_t now_ns)
 {
 	const struct port *p = r->port;
-	struct ether_route route;
-	if (!tx_route(w, r, &out->to, route.next_mac, now_ns)) {
+	last->any = true;
+	last->to = *to;
+	last->from = p->addr;
+	last->from.port = (uint16_t)(last->from.port + w->index);
+	last->v4 = net_addr_is_v4(to);
+	memcpy(last->route.our_mac, p->mac, ETHER_MAC);
+	last->known = tx_route(w, r, to, last->route.next_mac, now_ns);
+	if (last->known && last->v4)
+		ether_stamp_v4(&last->stamp, &last->route, &last->from, to);
+}
+
+/* Turns what the engine wrote into m into a frame. Returns false when it cannot leave now. */
+static bool tx_frame(struct worker *w, struct rail *r, struct rte_mbuf *m,
+		     const struct packet_out *out, struct tx_last *last, uint64_t now_ns)
+{
+	if (!last->any || !net_addr_equal(&out->to, &last->to))
+		tx_turn_to(w, r, &out->to, last, now_ns);
+	if (!last->known) {
 		w->counters->io_no_neighbour++;
 		return false;
 	}
-	memcpy(route.our_mac, p->mac, ETHER_MAC);
-	struct net_addr from = p->addr;
-	from.port = (uint16_t)(from.port + w->index);
 	const uint8_t *payload = tx_payload(w, r, m, out);
 	uint64_t begin = worker_stage_begin(w);
 	packet_seal(out->head, out->head_length, payload, out->payload_length);
 	worker_stage_end(w, IO_SEAL, begin);
-	if (net_addr_is_v4(&out->to)) {
+	if (last->v4) {
 		uint16_t length = (uint16_t)(out->head_length + out->payload_length);
-		ether_write_v4(out->head, length, &route, &from, &out->to, out->ecn);
+		ether_put_v4(&last->stamp, out->head, length, out->ecn);
 		rte_pktmbuf_prepend(m, ETHER_HEADERS_V4);
 	} else {
-		tx_headers_v6(p, m, out, payload, &route, &from);
+		tx_headers_v6(r->port, m, out, payload, &last->route, &last->from);
 	}
 	return true;
 }
@@ -213,6 +233,7 @@ static unsigned tx_round(struct worker *w, struct rail *r, unsigned room, uint64
 {
 	struct packet_out out[WORKER_BURST];
 	struct rte_mbuf *frame[WORKER_BURST];
+	struct tx_last last = {.any = false};
 	unsigned ready = 0;
 	uint16_t head_room = (uint16_t)(r->port->mtu - ETHER_IPV4 - ETHER_UDP_HEADER);
 	for (unsigned i = 0; i < room; i++) {
@@ -225,7 +246,7 @@ static unsigned tx_round(struct worker *w, struct rail *r, unsigned room, uint64
 	for (unsigned i = 0; i < n; i++) {
 		if (i + TX_AHEAD < n)
 			tx_prefetch(w, &out[i + TX_AHEAD]);
-		if (tx_frame(w, r, r->head[i], &out[i], now_ns))
+		if (tx_frame(w, r, r->head[i], &out[i], &last, now_ns))
 			frame[ready++] = r->head[i];
 		else
 			rte_pktmbuf_free(r->head[i]);

@@ -83,12 +83,15 @@ static void check_udp(const uint8_t *frame, size_t length, const struct ether_fr
 	memcpy(payload, f->payload, bytes);
 	if (bytes > ETHER_FRAME_MAX - headers)
 		return; /* more than we ever send */
-	if (v4)
-		ether_write_v4(payload, bytes, &route, &f->from, &f->to, f->ecn);
-	else
+	if (v4) {
+		struct ether_stamp stamp;
+		ether_stamp_v4(&stamp, &route, &f->from, &f->to);
+		ether_put_v4(&stamp, payload, bytes, f->ecn);
+	} else {
 		ether_write_v6(payload, bytes, &route, &f->from, &f->to, f->ecn,
 			       ether_udp6_checksum(&f->from, &f->to, payload, bytes / 3,
 						   payload + bytes / 3, bytes - bytes / 3));
+	}
 	ether_parse(payload - headers, headers + bytes, &back);
 	INPUT_MUST(back.kind == ETHER_UDP && back.payload == payload);
 	INPUT_MUST(back.payload_length == bytes && back.ecn == f->ecn);

@@ -34,11 +34,14 @@ static struct packet *make(bool v4, uint16_t payload_length)
 	p.length = headers + payload_length;
 	for (unsigned i = 0; i < payload_length; i++)
 		p.payload[i] = (uint8_t)(i * 7);
-	if (v4)
-		ether_write_v4(p.payload, payload_length, &route, &a4, &b4, 2);
-	else
+	if (v4) {
+		struct ether_stamp stamp;
+		ether_stamp_v4(&stamp, &route, &a4, &b4);
+		ether_put_v4(&stamp, p.payload, payload_length, 2);
+	} else {
 		ether_write_v6(p.payload, payload_length, &route, &a6, &b6, 2,
 			       ether_udp6_checksum(&a6, &b6, p.payload, payload_length, NULL, 0));
+	}
 	return &p;
 }
 
