@@ -188,19 +188,31 @@ static unsigned rx_handed_over(struct worker *w, struct rail *r, uint64_t now_ns
 	return n;
 }
 
-unsigned rx_burst(struct worker *w, struct rail *r, uint64_t now_ns)
+/* Up to so many bursts as a peer sends in a turn: what waits for another turn leaves the cache. */
+static unsigned rx_queue(struct worker *w, struct rail *r, const struct port_queue *q,
+			 uint64_t now_ns)
 {
 	struct rte_mbuf *m[WORKER_BURST];
-	uint64_t begin = worker_stage_begin(w);
 	unsigned total = 0;
-	for (unsigned i = 0; i < r->ins; i++) {
+	for (unsigned round = 0; round < WORKER_RX_ROUNDS; round++) {
 		uint64_t asked = worker_stage_begin(w);
-		unsigned n = rte_eth_rx_burst(r->in[i]->device, r->in[i]->queue, m, WORKER_BURST);
+		unsigned n = rte_eth_rx_burst(q->device, q->queue, m, WORKER_BURST);
 		worker_stage_end(w, IO_RX_DRIVER, asked);
 		if (n > 0)
 			rx_packets(w, r, m, n, now_ns);
 		total += n;
+		if (n < WORKER_BURST)
+			break;
 	}
+	return total;
+}
+
+unsigned rx_burst(struct worker *w, struct rail *r, uint64_t now_ns)
+{
+	uint64_t begin = worker_stage_begin(w);
+	unsigned total = 0;
+	for (unsigned i = 0; i < r->ins; i++)
+		total += rx_queue(w, r, r->in[i], now_ns);
 	if (w->workers > 1)
 		total += rx_handed_over(w, r, now_ns);
 	worker_stage_end(w, IO_RX, begin);

@@ -20,6 +20,7 @@ enum {
 	WORKER_BURST = 32,
 	WORKER_HANDOVER = 1024, /* packets that wait for another worker */
 	WORKER_TX_ROUNDS = 4,	/* bursts sent in one turn, so that receiving is not starved */
+	WORKER_RX_ROUNDS = WORKER_TX_ROUNDS, /* bursts received from a queue in one turn */
 };
 
 /* What serves one control process: built by the main thread, read by the worker. */
