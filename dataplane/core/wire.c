@@ -6,13 +6,32 @@
 #include "wire.h"
 #include "engine.h"
 
+/* ISA-L's CRC for AVX-512 leaves the upper halves of the vector registers in use. On Intel's
+ * processors since Ice Lake the next SSE instruction, ours or the compiler's, then waits for some
+ * hundred cycles. */
+static inline void wire_crc_end(void)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx"))
+		__asm__ volatile("vzeroupper" ::: "memory");
+#endif
+}
+
+/* ISA-L's iSCSI CRC takes a non-const pointer but only reads. */
+static uint32_t wire_crc_bytes(uint32_t crc, const uint8_t *bytes, uint32_t length)
+{
+	crc = crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, crc);
+	wire_crc_end();
+	return crc;
+}
+
 /* For some words: calling the library, made for long data, costs several times as much. */
 static uint32_t wire_crc_word(uint32_t crc, const uint8_t *word)
 {
 #ifdef __SSE4_2__
 	return (uint32_t)_mm_crc32_u64(crc, wire_get64(word));
 #else
-	return crc32_iscsi((unsigned char *)(uintptr_t)word, 8, crc);
+	return wire_crc_bytes(crc, word, 8);
 #endif
 }
 
@@ -21,7 +40,7 @@ static uint32_t wire_crc_half(uint32_t crc, const uint8_t *half)
 #ifdef __SSE4_2__
 	return _mm_crc32_u32(crc, wire_get32(half));
 #else
-	return crc32_iscsi((unsigned char *)(uintptr_t)half, 4, crc);
+	return wire_crc_bytes(crc, half, 4);
 #endif
 }
 
@@ -29,16 +48,14 @@ static uint32_t wire_crc_half(uint32_t crc, const uint8_t *half)
 static uint32_t wire_crc_rest(uint32_t crc, uint32_t at, const uint8_t *head, uint32_t head_length,
 			      const uint8_t *payload, uint32_t payload_length)
 {
-	/* ISA-L's iSCSI CRC takes a non-const pointer but only reads. */
 	if (payload == head + head_length) { /* in one piece: one call less */
 		head_length += payload_length;
 		payload_length = 0;
 	}
 	if (head_length > at)
-		crc = crc32_iscsi((unsigned char *)(uintptr_t)head + at, (int)(head_length - at),
-				  crc);
+		crc = wire_crc_bytes(crc, head + at, head_length - at);
 	if (payload_length > 0)
-		crc = crc32_iscsi((unsigned char *)(uintptr_t)payload, (int)payload_length, crc);
+		crc = wire_crc_bytes(crc, payload, payload_length);
 	return ~crc;
 }
 
@@ -59,7 +76,7 @@ uint32_t wire_crc_conn(uint64_t from_incarnation, uint32_t from_conn, uint64_t t
 	wire_put64(known + 8, to_incarnation);
 	wire_put32(known + 16, from_conn);
 	wire_put32(known + 20, to_conn);
-	return crc32_iscsi(known, sizeof(known), UINT32_MAX);
+	return wire_crc_bytes(UINT32_MAX, known, sizeof(known));
 }
 
 uint32_t wire_crc_number(uint32_t state, uint64_t pn)
