@@ -262,11 +262,19 @@ static unsigned tx_round(struct worker *w, struct rail *r, unsigned room, uint64
 	return n;
 }
 
+/* Bursts that may leave in a turn. */
+static unsigned tx_rounds(const struct rail *r)
+{
+	unsigned rounds = WORKER_TX_BYTES / (WORKER_BURST * (unsigned)r->port->mtu);
+	rounds = RTE_MIN(rounds, (unsigned)WORKER_TX_ROUNDS);
+	return RTE_MAX(rounds, 1u);
+}
+
 unsigned tx_burst(struct worker *w, struct rail *r, uint64_t now_ns)
 {
 	uint64_t begin = worker_stage_begin(w);
 	unsigned sent = tx_held(w, r, now_ns);
-	for (unsigned round = 0; round < WORKER_TX_ROUNDS && r->held_count == 0; round++) {
+	for (unsigned left = tx_rounds(r); left > 0 && r->held_count == 0; left--) {
 		unsigned room = tx_heads(w, r);
 		unsigned n = room > 0 ? tx_round(w, r, room, now_ns) : 0;
 		sent += n;

@@ -20,6 +20,8 @@ enum {
 	WORKER_BURST = 32,
 	WORKER_HANDOVER = 1024, /* packets that wait for another worker */
 	WORKER_TX_ROUNDS = 4,	/* bursts sent in one turn, so that receiving is not starved */
+	/* And at most so many bytes: what they are copied from and to is to stay in a cache. */
+	WORKER_TX_BYTES = 512 * 1024,
 	WORKER_RX_ROUNDS = WORKER_TX_ROUNDS, /* bursts received from a queue in one turn */
 };
 
