@@ -299,6 +299,22 @@ static void host_signal(uv_signal_t *handle, int number)
 	uv_timer_start(&h->retry, host_left, LEAVE_MS, 0);
 }
 
+/* Reads the topology again. If the file is wrong the earlier one stays. */
+static void host_reload(uv_signal_t *handle, int number)
+{
+	struct host *h = handle->data;
+	struct topology *t = options_topology_reload(h->options);
+
+	if (h->options->topology == NULL)
+		log_info("%s: nothing to read again, as there is no --topology", strsignal(number));
+	if (t == NULL)
+		return;
+	control_network(h->core, &t->network);
+	topology_free(h->topology);
+	h->topology = t;
+	log_info("%s: %u nodes, read again", h->options->topology_path, t->nodes);
+}
+
 static bool host_send(void *arg, uint32_t conn, const struct message *m)
 {
 	struct host *h = arg;
@@ -485,13 +501,16 @@ static void host_handles(struct host *h)
 	uv_loop_configure(&h->loop, UV_METRICS_IDLE_TIME);
 	uv_signal_init(&h->loop, &h->interrupt);
 	uv_signal_init(&h->loop, &h->terminate);
+	uv_signal_init(&h->loop, &h->hangup);
 	uv_timer_init(&h->loop, &h->retry);
 	uv_timer_init(&h->loop, &h->timeout);
 	uv_prepare_init(&h->loop, &h->prepare);
 	uv_idle_init(&h->loop, &h->busy);
-	h->interrupt.data = h->terminate.data = h->retry.data = h->prepare.data = h;
+	h->interrupt.data = h->terminate.data = h->hangup.data = h;
+	h->retry.data = h->prepare.data = h;
 	uv_signal_start(&h->interrupt, host_signal, SIGINT);
 	uv_signal_start(&h->terminate, host_signal, SIGTERM);
+	uv_signal_start(&h->hangup, host_reload, SIGHUP);
 	uv_prepare_start(&h->prepare, host_prepare);
 	host_watchdog(h);
 }

@@ -20,7 +20,7 @@
 struct host {
 	const struct options *options;
 	uv_loop_t loop;
-	uv_signal_t interrupt, terminate;
+	uv_signal_t interrupt, terminate, hangup;
 	uv_timer_t retry;    /* to the next attempt to attach */
 	uv_timer_t timeout;  /* of the core */
 	uv_timer_t watchdog; /* of the service manager */
@@ -36,6 +36,7 @@ struct host {
 	struct staging_memory staging;
 	struct spill spill;
 	struct control *core;
+	struct topology *topology; /* read since the start; NULL: that of the options holds */
 	struct mailbox mailbox;
 	uint8_t *mailbox_memory, *arena;
 	int lock_fd;

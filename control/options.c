@@ -251,6 +251,7 @@ static enum options_result options_topology(struct options *o, const char *path)
 	char error[TOPOLOGY_ERROR_BYTES];
 
 	topology_free(o->topology);
+	o->topology_path = path;
 	o->topology = topology_read(path, error);
 	if (o->topology)
 		return OPTIONS_RUN;
@@ -327,10 +328,8 @@ static enum options_result options_take(struct options *o, int id, const char *v
 }
 
 /* Whether the file has all nodes of the list. */
-static enum options_result options_places(const struct options *o)
+static bool options_places(const struct options *o, const struct topology *t)
 {
-	const struct topology *t = o->topology;
-
 	for (uint32_t node = 0; t && node < o->nodes; node++) {
 		uint32_t i = 0;
 
@@ -338,11 +337,27 @@ static enum options_result options_places(const struct options *o)
 			i++;
 		if (i < t->nodes)
 			continue;
-		log_error("--topology: node %u of the list of nodes is not in the file: add it",
-			  node);
-		return OPTIONS_WRONG;
+		log_error("--topology: %s: node %u of the list of nodes is not in the file: add it",
+			  o->topology_path, node);
+		return false;
 	}
-	return OPTIONS_RUN;
+	return true;
+}
+
+struct topology *options_topology_reload(const struct options *o)
+{
+	char error[TOPOLOGY_ERROR_BYTES];
+	struct topology *t;
+
+	if (o->topology_path == NULL)
+		return NULL;
+	t = topology_read(o->topology_path, error);
+	if (t == NULL)
+		log_error("--topology: %s: the earlier one stays", error);
+	if (t && options_places(o, t))
+		return t;
+	topology_free(t);
+	return NULL;
 }
 
 static enum options_result options_finish(struct options *o, const char *shards)
@@ -366,7 +381,7 @@ static enum options_result options_finish(struct options *o, const char *shards)
 			  o->nodes - 1);
 		return OPTIONS_WRONG;
 	}
-	if (options_places(o) == OPTIONS_WRONG)
+	if (!options_places(o, o->topology))
 		return OPTIONS_WRONG;
 	return options_shards(o, shards);
 }

@@ -22,6 +22,7 @@ struct options {
 	uint64_t spill_max; /* bytes */
 	mode_t socket_mode;
 	enum control_creators creators;
+	const char *topology_path;
 	struct topology *topology;     /* or NULL; as long as the process lives */
 	const struct planner *planner; /* NULL: the best one */
 	enum control_log_level log_level;
@@ -37,5 +38,9 @@ enum options_result {
 };
 
 enum options_result options_parse(int argc, char **argv, struct options *out);
+
+/* Reads the topology file once more. NULL: there is none, or one line has said what is wrong with
+ * it. The caller frees. */
+struct topology *options_topology_reload(const struct options *o);
 
 #endif

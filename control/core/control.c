@@ -125,6 +125,11 @@ void control_start(struct control *c)
 	c->config.shard_nodes = c->cluster->shard_nodes;
 }
 
+void control_network(struct control *c, const struct network *network)
+{
+	c->config.network = c->directory->shard.network = network;
+}
+
 /* ---- the dataplane comes and goes --------------------------------------------------------- */
 
 int control_attach(struct control *c, const struct control_attach *a, uint64_t now_ns)

@@ -103,7 +103,7 @@ struct control_config {
 	uint32_t waits_max;	    /* waiting requests of all sessions */
 	uint32_t grid_slots;	    /* slots of a reduce from which on receivers feed each other */
 	uint64_t twotree_bytes;	    /* largest reduce for one node that gets two trees; 0: none */
-	const struct network *network; /* between the nodes; outlives control; NULL: unknown */
+	const struct network *network; /* between the nodes; not copied; NULL: unknown */
 	const struct planner *planner; /* of reduces, where it fits; NULL: the best one */
 	uint64_t delegate_bytes;       /* least size of a reduce whose requester coordinates it */
 	uint32_t creations_max;	       /* private staging buffers */
@@ -183,6 +183,10 @@ size_t control_bytes(const struct control_config *config);
  * nothing). Returns it, or NULL when a field is out of its bounds. There is nothing to free. */
 struct control *control_init(void *memory, const struct control_config *config,
 			     const struct control_ops *ops, uint64_t now_ns);
+
+/* From now on this is the network between the nodes (NULL: unknown), as control_config.network.
+ * Plans that are made stay. */
+void control_network(struct control *c, const struct network *network);
 
 /* Calls take() for the tables in which each new object touches another page: some MiB. The shell
  * touches them in advance, as a first touch costs as much as a look-up. */

@@ -5,9 +5,11 @@
  * Then the levels for the planners.
  */
 #include <stdio.h>
+#include <string.h>
 #include "file.h"
 
-#define CHECK_FAIL(...) (snprintf(error, TOPOLOGY_WHY_BYTES, __VA_ARGS__), false)
+#define CHECK_FAIL(at, format, ...) \
+	(snprintf(error, TOPOLOGY_WHY_BYTES, "%u: " format, (at)->line, __VA_ARGS__), false)
 
 static uint32_t check_find_node(const struct topology *t, uint32_t number)
 {
@@ -30,10 +32,12 @@ static bool check_neighbours(struct topology *t, char *error)
 				continue;
 			rail->to = check_find_node(t, number);
 			if (rail->to == t->nodes)
-				return CHECK_FAIL("node %u has a rail to node %u, which is unknown",
+				return CHECK_FAIL(&t->node[i],
+						  "node %u has a rail to node %u, which is unknown",
 						  t->node[i].number, number);
 			if (rail->to == i)
-				return CHECK_FAIL("node %u has a rail to itself", number);
+				return CHECK_FAIL(&t->node[i], "node %u has a rail to itself",
+						  number);
 		}
 	return true;
 }
@@ -55,12 +59,14 @@ static bool check_both_ends(const struct topology *t, char *error)
 			const struct topology_rail *rail = &t->node[i].rail[k];
 
 			if (!rail->to_node && check_rails_between(t, i, false, rail->to) > 1)
-				return CHECK_FAIL("the link from node %u to switch '%s' is named "
+				return CHECK_FAIL(&t->node[i],
+						  "the link from node %u to switch '%s' is named "
 						  "twice",
 						  t->node[i].number, t->switch_[rail->to].name);
 			if (rail->to_node && check_rails_between(t, i, true, rail->to) !=
 						     check_rails_between(t, rail->to, true, i))
-				return CHECK_FAIL("nodes %u and %u do not name the same links "
+				return CHECK_FAIL(&t->node[i],
+						  "nodes %u and %u do not name the same links "
 						  "between them",
 						  t->node[i].number, t->node[rail->to].number);
 		}
@@ -99,7 +105,8 @@ static bool check_connected(const struct topology *t, char *error)
 			check_top(&u, t->nodes + t->trunk[i].b);
 	for (uint32_t i = 1; i < t->nodes; i++)
 		if (check_top(&u, i) != check_top(&u, 0))
-			return CHECK_FAIL("the topology is not connected: no way from node %u to "
+			return CHECK_FAIL(&t->node[i],
+					  "the topology is not connected: no way from node %u to "
 					  "node %u",
 					  t->node[0].number, t->node[i].number);
 	return true;
@@ -130,13 +137,15 @@ static bool check_rail(const struct topology *t, uint32_t i, uint32_t level, cha
 		if (n->rail[rail].to_node && n->rail[rail].to == next &&
 		    o->rail[rail + 1].to_node && o->rail[rail + 1].to == i)
 			return true;
-		return CHECK_FAIL("rail %u of node %u does not lead to node %u, its neighbour on "
+		return CHECK_FAIL(n,
+				  "rail %u of node %u does not lead to node %u, its neighbour on "
 				  "axis %u",
 				  rail, n->number, o->number, level);
 	}
 	if (t->shape.kind != SHAPE_FATTREE && (n->rail[rail].to_node || o->rail[rail].to_node ||
 					       n->rail[rail].to != o->rail[rail].to))
-		return CHECK_FAIL("rail %u of nodes %u and %u, one group of level %u, leads to "
+		return CHECK_FAIL(n,
+				  "rail %u of nodes %u and %u, one group of level %u, leads to "
 				  "different switches",
 				  rail, n->number, o->number, level);
 	return true;
@@ -145,11 +154,13 @@ static bool check_rail(const struct topology *t, uint32_t i, uint32_t level, cha
 static bool check_shape(struct topology *t, char *error)
 {
 	if (t->nodes != t->shape.places)
-		return CHECK_FAIL("the shape has %u nodes, the file %u", t->shape.places, t->nodes);
+		return CHECK_FAIL(t, "the shape has %u nodes, the file %u", t->shape.places,
+				  t->nodes);
 	for (uint32_t i = 0; i < t->nodes; i++)
 		if (t->node[i].rails != shape_rails(&t->shape))
-			return CHECK_FAIL("node %u has %u rails, the shape %u", t->node[i].number,
-					  t->node[i].rails, shape_rails(&t->shape));
+			return CHECK_FAIL(&t->node[i], "node %u has %u rails, the shape %u",
+					  t->node[i].number, t->node[i].rails,
+					  shape_rails(&t->shape));
 	for (uint32_t i = 0; i < t->nodes; i++)
 		for (uint32_t l = 0; l < t->shape.levels; l++)
 			if (!check_rail(t, i, l, error))
@@ -177,6 +188,41 @@ static void check_measure(struct topology *t)
 	}
 }
 
+/* What a node without coordinates shares with those that are near: a domain, or the switch of its
+ * first rail. */
+static uint32_t check_rack(const struct topology *t, uint32_t i)
+{
+	const struct topology_node *n = &t->node[i];
+	uint32_t first = 0;
+
+	if (n->domain[0] == '\0')
+		return n->rail[0].to_node ? i : NETWORK_NODES_MAX + n->rail[0].to;
+	while (strcmp(t->node[first].domain, n->domain) != 0)
+		first++;
+	return first;
+}
+
+/* Whether a switch of nodes has links to others of half the nodes' rate or less. */
+static bool check_narrow(const struct topology *t)
+{
+	static const double share = 2;
+
+	for (uint32_t s = 0; s < t->switches; s++) {
+		double below = 0, above = 0;
+
+		for (uint32_t i = 0; i < t->nodes; i++)
+			for (uint32_t k = 0; k < t->node[i].rails; k++)
+				if (!t->node[i].rail[k].to_node && t->node[i].rail[k].to == s)
+					below += (double)t->node[i].rail[k].bytes_per_s;
+		for (uint32_t i = 0; i < t->trunks; i++)
+			if (t->trunk[i].a == s || t->trunk[i].b == s)
+				above += (double)t->trunk[i].bytes_per_s;
+		if (above > 0 && share * above <= below)
+			return true;
+	}
+	return false;
+}
+
 void topology_of_shape(const struct shape *s, uint64_t bytes_per_s, uint64_t latency_ns,
 		       struct network *out)
 {
@@ -194,7 +240,7 @@ bool topology_complete(struct topology *t, char error[TOPOLOGY_WHY_BYTES])
 	struct shape flat = {SHAPE_FLAT, 1, {t->nodes}, t->nodes};
 
 	if (t->nodes < 2)
-		return CHECK_FAIL("a topology has at least two nodes");
+		return CHECK_FAIL(t, "a topology has at least two nodes, not %u", t->nodes);
 	if (!check_neighbours(t, error) || !check_both_ends(t, error) || !check_connected(t, error))
 		return false;
 	topology_of_shape(t->shape.kind == SHAPE_NONE ? &flat : &t->shape, 0, 0, &t->network);
@@ -203,9 +249,15 @@ bool topology_complete(struct topology *t, char error[TOPOLOGY_WHY_BYTES])
 	check_measure(t);
 	for (uint32_t i = 0; i < NETWORK_NODES_MAX; i++)
 		t->place[i] = NETWORK_NONE;
-	for (uint32_t i = 0; i < t->nodes; i++)
-		t->place[t->node[i].number] = t->shape.kind == SHAPE_NONE ? i : t->node[i].place;
+	for (uint32_t i = 0; i < t->nodes; i++) {
+		uint32_t number = t->node[i].number;
+
+		t->place[number] = t->shape.kind == SHAPE_NONE ? i : t->node[i].place;
+		t->rack[number] = t->shape.kind == SHAPE_NONE ? check_rack(t, i) : 0;
+	}
+	t->network.narrow = check_narrow(t);
 	t->network.place = t->place;
+	t->network.rack = t->shape.kind == SHAPE_NONE ? t->rack : NULL;
 	t->network.nodes = NETWORK_NODES_MAX;
 	return true;
 }

@@ -378,6 +378,7 @@ static bool take_node(struct reader *r, const yaml_node_t *n, void *arg)
 	struct topology_node *node = &r->t->node[r->t->nodes];
 
 	node->place = NETWORK_NONE;
+	node->line = (uint32_t)n->start_mark.line + 1;
 	if (!reader_mapping(r, n, "a node", key, 4, node))
 		return false;
 	if (node->rails == 0)
@@ -390,6 +391,7 @@ static bool take_node(struct reader *r, const yaml_node_t *n, void *arg)
 
 static bool take_nodes(struct reader *r, const yaml_node_t *n, void *arg)
 {
+	r->t->line = (uint32_t)n->start_mark.line + 1;
 	return reader_sequence(r, n, "nodes", NETWORK_NODES_MAX, take_node, NULL);
 }
 
@@ -484,7 +486,7 @@ struct topology *topology_read(const char *path, char error[TOPOLOGY_ERROR_BYTES
 	else if (reader_document(&r, file)) {
 		good = topology_complete(r.t, text);
 		if (!good)
-			snprintf(error, TOPOLOGY_ERROR_BYTES, "%s: %s", path, text);
+			snprintf(error, TOPOLOGY_ERROR_BYTES, "%s:%s", path, text);
 	}
 	if (file)
 		fclose(file);

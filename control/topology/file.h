@@ -33,6 +33,7 @@ struct topology_rail {
 struct topology_node {
 	uint32_t number; /* as in --node */
 	uint32_t place;	 /* by its coordinates; NETWORK_NONE: it has none */
+	uint32_t line;	 /* of the file */
 	uint32_t rails;
 	struct topology_rail rail[TOPOLOGY_RAILS_MAX];
 	char domain[TOPOLOGY_NAME_MAX + 1]; /* failure domain; "": none */
@@ -49,12 +50,13 @@ struct topology_trunk { /* a link between two switches */
 
 struct topology {
 	struct shape shape; /* kind SHAPE_NONE: the file names none */
+	uint32_t line;	    /* of the list of nodes */
 	uint32_t nodes, switches, trunks;
 	struct topology_node *node; /* in the order of the file */
 	struct topology_switch *switch_;
 	struct topology_trunk *trunk;
-	struct network network; /* what the planners see; its places lie in place[] */
-	uint32_t place[NETWORK_NODES_MAX];
+	struct network network; /* what the planners see; its arrays are the next two */
+	uint32_t place[NETWORK_NODES_MAX], rack[NETWORK_NODES_MAX];
 };
 
 /* Reads and checks a file. NULL: error has one line, "PATH:LINE: what is wrong: what to do". The
@@ -62,7 +64,7 @@ struct topology {
 struct topology *topology_read(const char *path, char error[TOPOLOGY_ERROR_BYTES]);
 void topology_free(struct topology *t);
 
-/* check.c: what can only be seen when all is read. False: error has one line without the path. */
+/* check.c: what can only be seen when all is read. False: error is "LINE: what is wrong". */
 bool topology_complete(struct topology *t, char error[TOPOLOGY_WHY_BYTES]);
 
 /* The shape alone, without nodes of a file: node i at place i, all links alike. */

@@ -4,7 +4,9 @@
 of a node fail one by one."""
 
 import json
+import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -115,12 +117,24 @@ def sums_cross_direct_links(net, directory):
     assert 1 < share < 1.15, f"{share:.2f} of the bytes that four nodes send each other"
 
 
+def a_wrong_file_changes_nothing(net):
+    """Control reads the file again on SIGHUP; the line that is wrong is named, and the earlier topology stays."""
+    file, log = netlib.state.topology_file(net.config), netlib.nodes.log_file(net.config, 0, "control")
+    right = file.read_text()
+    for text, said in ((right.replace("at: [1, 0]", "at: [0, 0]"), r"yaml:\d+: node 0 stands there already: the earlier"),
+                       (right, r"topology\.yaml: 4 nodes, read again")):
+        file.write_text(text)
+        os.kill(net.pid(0, "control"), signal.SIGHUP)
+        netlib.wait_for(lambda said=said: re.search(said, log.read_text()), netlib.PATIENCE_S, said)
+
+
 def a_torus_relays_objects():
     """With direct links only. The opposite node is no neighbour."""
     netlib.need_daemons()
     with Net("torus:2x2", "--rate", 200, "--planner", "hips-ring") as net, netlib.scratch() as directory:
         net.check_all()
         netlib.transfer(net, directory, 1 << 20, source=0, targets=(1, 2, 3))
+        a_wrong_file_changes_nothing(net)
         sums_cross_direct_links(net, directory)
         net.check_daemons()
         net.verb("link", 0, "down", "--rail", 1)  # both ends of it, as of a real one

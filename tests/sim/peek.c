@@ -89,6 +89,42 @@ uint32_t peek_coordinator(struct control *core)
 		->number;
 }
 
+const char *peek_planner(const struct control *core)
+{
+	list_each(l, after, &core->coordinator->reduces.active)
+	{
+		const struct reduce *r = list_item(l, struct reduce, active);
+
+		if (r->state == REDUCE_RUNNING && r->plan.graph.vertices > 0)
+			return r->plan.graph.planner;
+	}
+	return NULL;
+}
+
+const struct network *peek_racks(uint32_t members, uint32_t racks)
+{
+	static struct network w;
+
+	w = (struct network){.levels = 2,
+			     .places = members * racks,
+			     .level = {{.members = members}, {.members = racks}},
+			     .narrow = true};
+	return &w;
+}
+
+const struct network *peek_cube(uint32_t members, uint32_t levels, uint64_t mbit)
+{
+	static struct network w;
+
+	w = (struct network){.levels = levels, .places = 1};
+	for (uint32_t l = 0; l < levels; l++) {
+		w.level[l] = (struct network_level){
+			.members = members, .rail = (uint8_t)l, .bytes_per_s = mbit * 125000};
+		w.places *= members;
+	}
+	return &w;
+}
+
 uint32_t peek_give_half(struct control *core)
 {
 	struct fetch *f = peek(core);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct control;
+struct network; /* control's, for its configuration; not the simulator's */
 struct object_id;
 
 /* The newest generation of the id that the directory here knows to be deleted, or 0. */
@@ -32,6 +33,14 @@ uint32_t peek_feeder(struct control *core);
 
 /* The node that coordinates the first reduce that it follows; UINT32_MAX: it follows none. */
 uint32_t peek_coordinator(struct control *core);
+
+/* The planner of a reduce that it coordinates and that runs; NULL: there is none. */
+const char *peek_planner(const struct control *core);
+
+/* So many racks of so many nodes, with narrow links between them; valid until the next call. */
+const struct network *peek_racks(uint32_t members, uint32_t racks);
+/* BCube with a port for each level; valid until the next call. */
+const struct network *peek_cube(uint32_t members, uint32_t levels, uint64_t mbit);
 
 /* While it has no dataplane: as if all from the middle chunk on had come, whose bytes the caller
  * has written. Returns that chunk. */

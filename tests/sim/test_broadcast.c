@@ -2,6 +2,7 @@
 /* One object to all other nodes at once, whole nodes in virtual time: how near to the bound of the
  * links, and how many copies leave the source. */
 #include "cast.h"
+#include "peek.h"
 
 enum { ROUNDS = 12, WARM = 4 };
 
@@ -59,6 +60,56 @@ static void broadcasts_are_near_their_bound(void **state)
 		cast_measure(&at_200[i], 200);
 }
 
+/* ---- racks ----------------------------------------------------------------------------------- */
+
+enum { RACK = 2, RACKS = 4 };
+
+/* Bytes that enter each rack. */
+static enum network_verdict count_entering(void *context, const struct network_packet *p)
+{
+	uint64_t *entering = context;
+
+	if (p->from / RACK != p->to / RACK)
+		entering[p->to / RACK] += p->length;
+	return NETWORK_PASS;
+}
+
+/* Where racks have narrow links to each other a copy enters each of them once. */
+static void copies_enter_a_rack_once(void **state)
+{
+	for (unsigned known = 0; known < 2; known++) {
+		static struct cast c;
+		struct control_config config;
+		uint64_t entering[RACKS] = {0};
+		double most = 0, sum = 0;
+
+		full_config(&config);
+		config.network = known ? peek_racks(RACK, RACKS) : NULL;
+		cast_open_as(&c, RACK * RACKS, 1 << 20, 200, 0, &config);
+		for (uint8_t id = 1; id <= 4; id++) {
+			cast_put(&c, id);
+			c.w.net.rule = count_entering;
+			c.w.net.rule_context = entering;
+			cast_get(&c, id);
+			c.w.net.rule = NULL;
+			cast_remove(&c, id);
+		}
+		for (uint32_t r = 0; r < RACKS; r++) {
+			double copies = (double)entering[r] / 4 / (double)c.size;
+
+			sum += copies;
+			most = copies > most ? copies : most;
+		}
+		print_message("racks %sknown: %.2f copies enter all, at most %.2f one of them\n",
+			      known ? "" : "not ", sum, most);
+		if (known)
+			testkit_at_most("copies into a rack", most, 1.15);
+		else
+			assert_true(sum > (RACKS - 1) * 1.3);
+		cast_close(&c);
+	}
+}
+
 /* Loses the next packet from node 0 to node 1, once. */
 static enum network_verdict lose_one(void *context, const struct network_packet *p)
 {
@@ -97,6 +148,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(broadcasts_are_near_their_bound),
+		cmocka_unit_test(copies_enter_a_rack_once),
 		cmocka_unit_test(a_request_that_comes_early_waits),
 	};
 

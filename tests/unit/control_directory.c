@@ -241,6 +241,83 @@ static void late_requesters_get_complete_and_little_used_holders(void **state)
 	assert_int_equal(get_first(f, 7, 1)->got.holder, 2);
 }
 
+/* Copies that a link carries: bookings whose holder and receiver differ in the group of so many. */
+static uint32_t crossings(const uint32_t *holder, uint32_t nodes, uint32_t group, uint32_t into)
+{
+	uint32_t count = 0;
+
+	for (uint32_t n = 0; n < nodes; n++)
+		count += n / group == into && holder[n] / group != into;
+	return count;
+}
+
+/* fattree:4: two hosts at an edge switch, two of these in a pod, four pods. */
+static void a_copy_enters_a_rack_once(void **state)
+{
+	static const struct network tree = {
+		.levels = 3,
+		.places = 16,
+		.level = {{.members = 2}, {.members = 2}, {.members = 4}},
+		.narrow = true};
+	static const uint32_t order[] = {9, 3, 14, 1, 4, 8, 13, 2, 15, 7, 11, 5, 10, 12, 6};
+	struct fixture *f = *state;
+
+	for (unsigned known = 0; known < 2; known++) {
+		uint32_t holder[16] = {0}, racks = 0, pods = 0;
+
+		f->d.network = known ? &tree : NULL;
+		have(f, 0, (uint8_t)(1 + known), 7, BIG, MESSAGE_COPY_COMPLETE, false);
+		for (uint32_t i = 0; i < 15; i++) {
+			holder[order[i]] = get_first(f, order[i], (uint8_t)(1 + known))->got.holder;
+			if (i == 6) /* a complete one far away is no reason to cross again */
+				have(f, 14, (uint8_t)(1 + known), 7, BIG, MESSAGE_COPY_COMPLETE,
+				     false);
+		}
+		for (uint32_t rack = 0; rack < 8; rack++)
+			racks += crossings(holder, 16, 2, rack);
+		for (uint32_t pod = 0; pod < 4; pod++)
+			pods += crossings(holder, 16, 4, pod);
+		if (known) {
+			assert_int_equal(racks, 7);
+			assert_int_equal(pods, 3);
+		} else {
+			assert_true(racks > 7 && pods > 3);
+		}
+	}
+}
+
+/* Who is fed within the rack gets no second upstream from outside on trial. */
+static void a_trial_stays_in_the_rack(void **state)
+{
+	static const struct network racks = {
+		.levels = 2, .places = 8, .level = {{.members = 2}, {.members = 4}}};
+	struct fixture *f = *state;
+
+	f->d.network = &racks;
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	have(f, 4, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	assert_int_equal(get_first(f, 2, 1)->got.holder, 0);
+	assert_int_equal(get_first(f, 3, 1)->got.holder, 2);
+	assert_int_equal(get(f, 3, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_MORE)->got.status, -EAGAIN);
+	f->d.network = NULL;
+	assert_int_equal(get(f, 3, 1, 7, MESSAGE_NODE_NONE, MESSAGE_GET_MORE)->got.holder, 4);
+}
+
+/* On its rail: nodes of a square are one or two links apart. */
+static void a_neighbour_is_preferred(void **state)
+{
+	static const struct network cube = {
+		.levels = 2, .places = 9, .level = {{.members = 3}, {.members = 3, .rail = 1}}};
+	struct fixture *f = *state;
+
+	f->d.network = &cube;
+	have(f, 0, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	have(f, 4, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false);
+	assert_int_equal(get_first(f, 7, 1)->got.holder, 4);
+	assert_int_equal(get_first(f, 6, 1)->got.holder, 0);
+	assert_int_equal(get_first(f, 8, 1)->got.holder, 7);
+}
+
 static void create_of_an_existing_id_fails(void **state)
 {
 	struct fixture *f = *state;
@@ -563,6 +640,9 @@ int main(void)
 		TEST(a_value_goes_out_when_nobody_can_stream),
 		TEST(start_ups_make_trees),
 		TEST(late_requesters_get_complete_and_little_used_holders),
+		TEST(a_copy_enters_a_rack_once),
+		TEST(a_trial_stays_in_the_rack),
+		TEST(a_neighbour_is_preferred),
 		TEST(create_of_an_existing_id_fails),
 		TEST(an_id_in_use_is_described),
 		TEST(an_abort_takes_the_partial_copies_along),

@@ -147,34 +147,59 @@ static void each_fault_has_its_line(void **state)
 static void faults_of_the_whole_name_what_they_are_about(void **state)
 {
 	assert_refused("switches: [a]\nnodes:\n  - {node: 0, rails: [{to: a, rate: 1G}]}\n",
-		       ": a topology has at least two nodes");
+		       ":3: a topology has at least two nodes, not 1");
 	assert_refused("switches: [a, b]\nnodes:\n  - {node: 0, rails: [{to: a, rate: 1G}]}\n"
 		       "  - {node: 1, rails: [{to: b, rate: 1G}]}\n",
-		       ": the topology is not connected: no way from node 0 to node 1");
+		       ":4: the topology is not connected: no way from node 0 to node 1");
 	assert_refused("switches: [a, b]\nnodes:\n  - {node: 0, rails: [{to: a, rate: 1G}]}\n"
 		       "  - {node: 1, rails: [{to: b, rate: 1G}]}\n"
 		       "links:\n  - {between: [a, b], rate: 1G}\n  - {between: [b, a], rate: 1G}\n",
 		       ":7: the link between 'b' and 'a' is named twice");
 	assert_refused("nodes:\n  - {node: 0, rails: [{to: 1, rate: 1G}]}\n"
 		       "  - {node: 1, rails: [{to: 2, rate: 1G}]}\n",
-		       ": node 1 has a rail to node 2, which is unknown");
+		       ":3: node 1 has a rail to node 2, which is unknown");
 	assert_refused("switches: [a]\nnodes:\n  - {node: 0, rails: [{to: 1, rate: 1G}]}\n"
 		       "  - {node: 1, rails: [{to: a, rate: 1G}]}\n",
-		       ": nodes 0 and 1 do not name the same links between them");
+		       ":3: nodes 0 and 1 do not name the same links between them");
 	assert_refused("switches: [a]\nnodes:\n"
 		       "  - {node: 0, rails: [{to: a, rate: 1G}, {to: a, rate: 1G}]}\n"
 		       "  - {node: 1, rails: [{to: a, rate: 1G}]}\n",
-		       ": the link from node 0 to switch 'a' is named twice");
+		       ":3: the link from node 0 to switch 'a' is named twice");
 	assert_refused(
 		"shape: 'bcube:2,0'\nswitches: [a, b]\nnodes:\n"
 		"  - {node: 0, at: [0], rails: [{to: a, rate: 1G}]}\n"
 		"  - {node: 1, at: [1], rails: [{to: b, rate: 1G}]}\n"
 		"links: [{between: [a, b], rate: 1G}]\n",
-		": rail 0 of nodes 0 and 1, one group of level 0, leads to different switches");
+		":4: rail 0 of nodes 0 and 1, one group of level 0, leads to different switches");
 	assert_refused("shape: 'flat:3'\nswitches: [a]\nnodes:\n"
 		       "  - {node: 0, at: [0], rails: [{to: a, rate: 1G}]}\n"
 		       "  - {node: 1, at: [1], rails: [{to: a, rate: 1G}]}\n",
-		       ": the shape has 3 nodes, the file 2");
+		       ":4: the shape has 3 nodes, the file 2");
+}
+
+/* Without coordinates nodes of one switch, or of one domain, are near each other. */
+static void racks_are_domains_or_switches(void **state)
+{
+	struct topology *t = read_text("switches: [a, b]\nnodes:\n"
+				       "  - {node: 0, rails: [{to: a, rate: 1G}]}\n"
+				       "  - {node: 1, rails: [{to: b, rate: 1G}]}\n"
+				       "  - {node: 2, rails: [{to: a, rate: 1G}]}\n"
+				       "  - {node: 3, domain: x, rails: [{to: a, rate: 1G}]}\n"
+				       "  - {node: 9, domain: x, rails: [{to: b, rate: 1G}]}\n"
+				       "links: [{between: [a, b], rate: 1G}]\n");
+
+	if (t == NULL)
+		fail_msg("%s", error);
+	assert_int_equal(network_distance(&t->network, 0, 0), 0);
+	assert_int_equal(network_distance(&t->network, 0, 2), 1);
+	assert_int_equal(network_distance(&t->network, 0, 1), 2);
+	assert_int_equal(network_distance(&t->network, 0, 3), 2);
+	assert_int_equal(network_distance(&t->network, 3, 9), 1);
+	assert_int_equal(network_distance(&t->network, 3, 4), NETWORK_NONE);
+	assert_true(t->network.narrow); /* of three nodes at a switch, one's rate leads away */
+	assert_int_equal(network_nearer(&t->network, 1), 1);
+	assert_int_equal(network_nearer(&t->network, 2), 0);
+	topology_free(t);
 }
 
 static void all_of_a_file_is_shown(void **state)
@@ -244,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_file_without_a_shape_is_one_level),
 		cmocka_unit_test(each_fault_has_its_line),
 		cmocka_unit_test(faults_of_the_whole_name_what_they_are_about),
+		cmocka_unit_test(racks_are_domains_or_switches),
 		cmocka_unit_test(all_of_a_file_is_shown),
 		cmocka_unit_test(a_file_that_is_too_large_is_not_read),
 		cmocka_unit_test(units_are_read),

@@ -196,6 +196,7 @@ struct directory {
 	uint32_t nodes_count;
 	uint32_t self;		 /* number of the node that owns this shard, or MESSAGE_NODE_NONE */
 	struct linkstats *links; /* gets measurements from answers */
+	const struct network *network;	    /* between the nodes; NULL: not known */
 	uint32_t expected[DIRECTORY_SIZES]; /* receivers at a time, by size */
 	uint64_t inline_bytes;
 	uint64_t visits; /* walks over upstreams so far */

@@ -34,6 +34,7 @@ void directory_init(struct directory *d, const struct control_config *config,
 	d->nodes_count = config->nodes;
 	d->self = MESSAGE_NODE_NONE;
 	d->links = links;
+	d->network = config->network;
 	d->inline_bytes = config->inline_bytes;
 	allocator_reset(&d->inline_space, d->inline_bytes, INLINE_GRAIN_BYTES);
 	list_init(&d->deferred);

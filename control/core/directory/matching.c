@@ -3,6 +3,7 @@
 #include <errno.h>
 #include "directory.h"
 #include "core/base/text.h"
+#include "core/planner/network.h"
 
 enum choice {
 	CHOICE_FOUND,
@@ -10,17 +11,36 @@ enum choice {
 	CHOICE_EXCLUDED, /* there is a free slot, but not for this requester */
 };
 
-enum { DIRECTORY_SPARE_MAX = 8 };
+enum { DIRECTORY_SPARE_MAX = 8, DIRECTORY_FAR_MAX = 255 };
 
-/* The rank of a holder; smaller is better. In this order: not reported as silent; with a free slot,
- * as one stream too many halves the rate of all receivers behind it; origins and complete copies;
- * near a complete copy; few streams. So a tree fills level by level. */
-static uint64_t directory_rank(const struct directory *d, const struct copy *copy, bool full)
+/* How far apart two nodes are in a network that is known. */
+static uint32_t directory_far(const struct directory *d, uint32_t a, uint32_t b)
+{
+	uint32_t far = d->network ? network_distance(d->network, a, b) : 0;
+
+	return far < DIRECTORY_FAR_MAX ? far : DIRECTORY_FAR_MAX;
+}
+
+/* Whether a receiver is near enough to a copy for a place beyond its slots. */
+static bool directory_near(const struct directory *d, const struct copy *copy, uint32_t slots,
+			   uint32_t receiver)
+{
+	return copy->sending <
+	       slots + network_nearer(d->network, directory_far(d, copy->node, receiver));
+}
+
+/* The rank of a holder for a receiver; smaller is better. In this order: not reported as silent;
+ * with a free slot, as one stream too many halves the rate of all receivers behind it; near the
+ * receiver in the network, so that what its rack has crosses no link to the rack again; origins and
+ * complete copies; near a complete copy; few streams. So a tree fills level by level. */
+static uint64_t directory_rank(const struct directory *d, const struct copy *copy, uint32_t node,
+			       bool full)
 {
 	uint64_t silent = d->nodes[copy->node].silent;
 	uint64_t depth = copy->state == MESSAGE_COPY_PARTIAL ? copy->depth + 1 : 0;
+	uint64_t rank = silent << 63 | (uint64_t)full << 62 | depth << 32 | copy->sending;
 
-	return silent << 63 | (uint64_t)full << 62 | depth << 32 | copy->sending;
+	return d->network ? rank | (uint64_t)directory_far(d, copy->node, node) << 48 : rank;
 }
 
 bool directory_can_send(const struct directory *d, const struct copy *copy)
@@ -35,13 +55,15 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
 	const struct copy *own = directory_copy(e, w->node);
 	struct copy *best = NULL;
 	uint64_t best_rank = UINT64_MAX, rank;
-	bool free = false;
+	bool free = false, narrow = d->network && d->network->narrow;
 
 	list_each(l, after, &e->copies)
 	{
 		struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (!directory_can_send(d, copy) || copy->sending >= slots)
+		if (!directory_can_send(d, copy) ||
+		    (copy->sending >= slots &&
+		     !(narrow && directory_near(d, copy, slots, w->node))))
 			continue;
 		if (e->size == 0 && copy->state != MESSAGE_COPY_COMPLETE)
 			continue; /* an empty object has no chunk whose arrival would show the seal
@@ -49,7 +71,7 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
 		free = true;
 		if (copy->node == w->failed || directory_depends(d, copy, own))
 			continue;
-		rank = directory_rank(d, copy, false);
+		rank = directory_rank(d, copy, w->node, false);
 		if (rank < best_rank)
 			best = copy, best_rank = rank;
 	}
@@ -57,9 +79,21 @@ static enum choice directory_choose(struct directory *d, struct entry *e, const 
 	return best ? CHOICE_FOUND : free ? CHOICE_EXCLUDED : CHOICE_BUSY;
 }
 
-/* Another upstream for a copy that is fed. On trial: an idle complete copy, while no waiter needs
- * it. As a hedge: a copy with a free slot, or a complete one with one stream too many; but none
- * that is fed by the requester's upstream. */
+/* Whether a copy is further from the requester than all that feed it now. */
+static bool directory_further(const struct directory *d, const struct copy *copy,
+			      const struct copy *own)
+{
+	uint32_t far = directory_far(d, copy->node, own->node);
+
+	for (uint32_t i = 0; i < own->upstreams; i++)
+		if (directory_far(d, own->upstream[i].copy->node, own->node) >= far)
+			return false;
+	return own->upstreams > 0;
+}
+
+/* Another upstream for a copy that is fed. On trial: an idle complete copy that is as near, while
+ * no waiter needs it. As a hedge: a copy with a free slot, or a complete one with one stream too
+ * many; but none that is fed by the requester's upstream. */
 static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 					  const struct copy *own, const struct message_get *get)
 {
@@ -82,13 +116,14 @@ static struct copy *directory_choose_more(struct directory *d, struct entry *e,
 			sending--; /* the requester takes its place */
 		if (!directory_can_send(d, copy) || directory_fed_by(own, copy))
 			continue;
-		if (hedge ? sending >= slots + !partial : partial || sending > 0)
+		if (hedge ? sending >= slots + !partial
+			  : partial || sending > 0 || directory_further(d, copy, own))
 			continue;
 		for (uint32_t i = 0; partial && i < own->upstreams; i++)
 			shared |= directory_depends(d, copy, own->upstream[i].copy);
 		if (shared || directory_depends(d, copy, own))
 			continue;
-		rank = directory_rank(d, copy, sending >= slots);
+		rank = directory_rank(d, copy, own->node, sending >= slots);
 		if (rank < best_rank)
 			best = copy, best_rank = rank;
 	}

@@ -76,3 +76,44 @@ uint32_t network_place(const struct network *w, uint32_t node)
 		return node < w->nodes ? w->place[node] : NETWORK_NONE;
 	return node < w->places ? node : NETWORK_NONE;
 }
+
+/* Along a ring the shorter way; else one hop. */
+static uint32_t network_steps(const struct network_level *level, uint32_t a, uint32_t b)
+{
+	uint32_t steps = (b + level->members - a) % level->members;
+
+	if (!level->ring)
+		return 1;
+	return steps < level->members - steps ? steps : level->members - steps;
+}
+
+uint32_t network_distance(const struct network *w, uint32_t from, uint32_t to)
+{
+	uint32_t p = network_place(w, from), q = network_place(w, to);
+	uint32_t sum = 0, far = 0, tier = 0;
+
+	if (p == NETWORK_NONE || q == NETWORK_NONE)
+		return NETWORK_NONE;
+	if (w->rack)
+		return from == to ? 0 : w->rack[from] == w->rack[to] ? 1 : 2;
+	for (uint32_t l = 0; l < w->levels; l++) {
+		const struct network_level *level = &w->level[l];
+		uint32_t a = network_coordinate(w, p, l), b = network_coordinate(w, q, l);
+
+		if (l > 0 && (level->ring || level->rail != level[-1].rail)) {
+			sum += far; /* not a tier above the level before */
+			far = tier = 0;
+		}
+		if (a != b)
+			far = tier + network_steps(level, a, b);
+		tier++;
+	}
+	return sum + far;
+}
+
+uint32_t network_nearer(const struct network *w, uint32_t distance)
+{
+	uint32_t most = w->rack ? 2 : w->levels;
+
+	return w->narrow && distance < most ? most - distance : 0;
+}

@@ -38,6 +38,10 @@ struct network {
 	/* [node]: its place, or NETWORK_NONE; so many nodes. NULL: node i is at place i. */
 	const uint32_t *place;
 	uint32_t nodes;
+	/* [node]: its rack, where nodes share one and have no coordinates; so many nodes. NULL: the
+	 * levels say how far apart nodes are. */
+	const uint32_t *rack;
+	bool narrow; /* links between racks carry half of what the nodes below can send, or less */
 };
 
 /* NULL; or what is wrong with the network, a constant text. */
@@ -54,5 +58,12 @@ uint32_t network_rail_towards(const struct network *w, uint32_t from, uint32_t t
 uint32_t network_rails(const struct network *w);
 /* The place of a node; NETWORK_NONE: it has none. */
 uint32_t network_place(const struct network *w, uint32_t node);
+/* How far apart two nodes are, as a number to compare: 0, they are the same; 1, they share a switch
+ * or a link. Tiers of switches count up to the highest that is crossed, other levels their hops.
+ * NETWORK_NONE: one of them has no place. */
+uint32_t network_distance(const struct network *w, uint32_t from, uint32_t to);
+/* How many more streams than others a copy may feed to a node so far away: where links between
+ * racks are narrow the nearer ones have a place of their own, so that no second copy enters. */
+uint32_t network_nearer(const struct network *w, uint32_t distance);
 
 #endif
