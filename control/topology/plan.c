@@ -40,22 +40,10 @@ static int plan_fail(const char *what, const char *todo)
 	return 1;
 }
 
-/* The link that stands for all is the best level's. */
-static struct topology_link plan_link(const struct network *w)
-{
-	struct topology_link link = {w->level[0].latency_ns, 0, w->level[0].bytes_per_s};
-
-	for (uint32_t l = 1; l < w->levels; l++)
-		if (w->level[l].bytes_per_s > link.bytes_per_s)
-			link = (struct topology_link){w->level[l].latency_ns, 0,
-						      w->level[l].bytes_per_s};
-	return link;
-}
-
 static void plan_request(struct plan *p)
 {
 	const struct plan_asked *a = p->asked;
-	struct topology_link link = plan_link(a->network);
+	struct topology_link link = topology_known(a->network, (struct topology_link){0, 0, 0});
 
 	p->limits = planner_limits_usual;
 	p->limits.twotree_bytes_max = UINT64_MAX;

@@ -130,9 +130,73 @@ static void a_feeder_falls_silent(void **state)
 	}
 }
 
+/* ---- along the levels of a network ----------------------------------------------------------- */
+
+enum { PLACES = 9, RESERVE = PLACES + 1 };
+
+#define LEVEL_SIZE (UINT64_C(2) << 20)
+
+/* The sum of objects 1 to RESERVE but for one. */
+static void check_sum(const struct cast *c, uint32_t node, uint8_t but)
+{
+	uint32_t *want = calloc(1, c->size), *part = malloc(c->size);
+
+	assert_true(want && part);
+	for (uint8_t id = 1; id <= RESERVE; id++) {
+		if (id == but)
+			continue;
+		memory_fill((uint8_t *)part, id, 0, c->size);
+		for (size_t i = 0; i < c->size / sizeof(*part); i++)
+			want[i] += part[i];
+	}
+	assert_memory_equal(c->w.nodes[node].store.base + c->task[node].reply.offset, want,
+			    c->size);
+	free(want);
+	free(part);
+}
+
+/* All nodes of a BCube(3, 1) have a source and get the sum, in a HiPS plan. One dies half way: its
+ * slot is filled by a source in reserve, which has come late, and all others get the same sum. */
+static void a_death_in_the_hierarchy_is_repaired(void **state)
+{
+	for (uint32_t victim = 1; victim < PLACES; victim += 3) {
+		static struct cast c;
+		struct control_config config;
+		const char *planner = NULL;
+
+		full_config(&config);
+		config.network = peek_cube(3, 2, MBIT);
+		cast_open_as(&c, PLACES, LEVEL_SIZE, MBIT, 0, &config);
+		cast_put_sources(&c, PLACES);
+		c.allreduce = true;
+		cast_reduce(&c, 0, TARGET, 1, RESERVE, PLACES);
+		for (uint32_t i = 1; i < PLACES; i++)
+			cast_begin(&c, i, TARGET);
+		world_run(&c.w, LATE_NS);
+		for (uint32_t i = 0; i < PLACES && planner == NULL; i++)
+			planner = peek_planner(c.g.full[i].core);
+		assert_non_null(planner);
+		assert_memory_equal(planner, "hips", 4);
+		cast_put_at(&c, 0, RESERVE);
+		cast_begin(&c, 0, TARGET);
+		world_run(&c.w, LEVEL_SIZE * 8 * 1000 / MBIT);
+		for (uint32_t i = 0; i < PLACES; i++)
+			assert_false(c.task[i].done && c.task[i].status == 0);
+		cast_kill(&c, victim);
+		for (uint32_t i = 0; i < PLACES; i++) {
+			if (i == victim)
+				continue;
+			cast_sum_ends(&c, i, TARGET);
+			check_sum(&c, i, (uint8_t)(victim + 1));
+		}
+		cast_close(&c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_death_costs_half),
-					   cmocka_unit_test(a_feeder_falls_silent)};
+					   cmocka_unit_test(a_feeder_falls_silent),
+					   cmocka_unit_test(a_death_in_the_hierarchy_is_repaired)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,90 @@ static void hips_uses_both_ways_of_a_torus(void **state)
 			assert_int_equal(gives(&g, s, rail), chunks * 15 / 16 / 4);
 }
 
+/* Chunks that a slot passes on downwards by a rail, to neighbours. */
+static uint64_t passes(const struct graph *g, const struct network *w, uint32_t slot, uint32_t rail)
+{
+	uint64_t chunks = 0;
+
+	for (uint32_t j = 0; j < g->segments; j++)
+		for (uint32_t i = 0; i < g->slots; i++) {
+			uint32_t l = 0;
+
+			if (i == slot || g->feeder[j * g->slots + i] != slot)
+				continue;
+			while (network_coordinate(w, i, l) == network_coordinate(w, slot, l))
+				l++;
+			if (network_rail_towards(w, slot, i, l) == rail)
+				chunks += g->segment[j].count;
+		}
+	return chunks;
+}
+
+/* Where a graph has no room for a part per rail there is one per level, or one in all: then the
+ * owners take the two ways round the rings, and the levels, in turns. No port sends, upwards and
+ * downwards, much more than its share. */
+static void fewer_parts_than_rails_use_all_rails(void **state)
+{
+	static const struct {
+		uint32_t fit, segments;
+	} of[] = {{63, 32}, {31, 16}};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct network w = torus(4, 2);
+		struct planner_limits limits = planner_limits_usual;
+		uint64_t chunks = UINT64_C(16) * 4 * 8;
+		struct planner_request q = planner_asked(16, 1, 0, chunks * PLANNER_CHUNK);
+		struct planner_choice c;
+		struct graph g;
+
+		limits.route_segments_max = of[i].fit;
+		q.limits = &limits;
+		q.network = &w;
+		assert_true(plan(&q, &planner_hips, &c, &g));
+		assert_int_equal(g.segments, of[i].segments);
+		assert_int_equal(depth(&g), 2 * 3);
+		for (uint32_t s = 0; s < 16; s++) {
+			uint64_t even = chunks * 15 / 16 / 4;
+
+			assert_int_equal(gives(&g, s, NETWORK_NONE), 4 * even);
+			for (uint32_t rail = 0; rail < 4; rail++)
+				assert_in_range(gives(&g, s, rail) + passes(&g, &w, s, rail), 1,
+						2 * even * 107 / 100);
+		}
+	}
+}
+
+/* Tiers share a port: what leaves a rack has been added up in it, each of two nodes half of it. */
+static void hips_climbs_tiers_from_the_lowest(void **state)
+{
+	static const struct planner *const all[] = {&planner_hips_mesh, &planner_hips_ring};
+	const struct network w = {.levels = 3,
+				  .places = 16,
+				  .level = {{.members = 2}, {.members = 2}, {.members = 4}}};
+	uint64_t chunks = 16 * 8;
+	struct planner_request q = planner_asked(16, 1, 0, chunks * PLANNER_CHUNK);
+
+	q.network = &w;
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t out[2] = {0}; /* of node 5's rack, of its pod */
+		struct planner_choice c;
+		struct graph g;
+
+		assert_true(plan(&q, all[i], &c, &g));
+		for (uint32_t e = 0; e < g.edges; e++) {
+			uint32_t v = g.edge[e].vertex, from = graph_slot_of(&g, v);
+			uint32_t to = graph_slot_of(&g, g.vertex[v].out);
+
+			if (from / 2 == 5 / 2 && to / 2 != 5 / 2)
+				out[0] += g.segment[graph_segment_of(&g, v)].count;
+			if (from / 4 == 5 / 4 && to / 4 != 5 / 4)
+				out[1] += g.segment[graph_segment_of(&g, v)].count;
+		}
+		assert_int_equal(out[1], chunks * 3 / 4);
+		assert_int_equal(out[0], chunks * 1 / 2 + chunks / 2 * 3 / 4);
+	}
+}
+
 /* An edge only joins places that differ on the level of its rail; of a ring, by one. */
 static void hips_crosses_only_links_that_exist(void **state)
 {
@@ -390,6 +474,8 @@ int main(void)
 		cmocka_unit_test(a_mesh_takes_one_hop),
 		cmocka_unit_test(hips_keeps_all_ports_of_a_bcube_equally_busy),
 		cmocka_unit_test(hips_uses_both_ways_of_a_torus),
+		cmocka_unit_test(fewer_parts_than_rails_use_all_rails),
+		cmocka_unit_test(hips_climbs_tiers_from_the_lowest),
 		cmocka_unit_test(hips_crosses_only_links_that_exist),
 		cmocka_unit_test(the_ring_follows_links),
 		cmocka_unit_test(a_ring_goes_on_around),

@@ -49,7 +49,7 @@ static bool hips_ring_level(const struct planner_request *q, enum hips_scheme sc
 }
 
 /* The level on which a segment begins: that of its part's rail. Where there is no part per rail the
- * owners take turns. */
+ * owners take turns; but tiers of switches, on one rail, are climbed from the lowest. */
 static uint32_t hips_first(const struct network *w, uint32_t parts, uint32_t part, uint32_t owner)
 {
 	uint32_t sum = 0;
@@ -59,9 +59,24 @@ static uint32_t hips_first(const struct network *w, uint32_t parts, uint32_t par
 			return l;
 	if (parts > 1)
 		return part % w->levels;
+	if (network_rails(w) == 1)
+		return 0;
 	for (uint32_t l = 0; l < w->levels; l++)
 		sum += network_coordinate(w, owner, l);
 	return sum % w->levels;
+}
+
+/* Whether a segment goes backwards round the rings of a level: by its part's rail. Where there is
+ * no part per rail by two coordinates of its owner, as one alone would send most segments that
+ * begin on a level the same way round it. */
+static bool hips_backwards(const struct network *w, bool each_rail, uint32_t part, uint32_t owner,
+			   uint32_t first, uint32_t level)
+{
+	if (each_rail)
+		return (part - w->level[first].rail) % 2;
+	return (network_coordinate(w, owner, level) +
+		network_coordinate(w, owner, (level + 1) % w->levels)) %
+	       2;
 }
 
 /* Where a segment is on its way: the next slot, and who feeds this one. */
@@ -78,9 +93,6 @@ static struct hips_step hips_step(const struct planner_request *q, enum hips_sch
 	uint32_t owner = segment % owners, part = segment / owners;
 	uint32_t first = hips_first(w, parts, part, owner);
 	bool each_rail = parts == network_rails(w) && parts > 1;
-	/* both ways round the rings: by part, or by owner */
-	bool backwards =
-		(each_rail ? part - w->level[first].rail : network_coordinate(w, owner, first)) % 2;
 
 	for (uint32_t i = 0; i < w->levels; i++) {
 		uint32_t l = (first + i) % w->levels, members = w->level[l].members;
@@ -90,7 +102,8 @@ static struct hips_step hips_step(const struct planner_request *q, enum hips_sch
 		if (at == to)
 			continue;
 		if (hips_ring_level(q, scheme, l)) {
-			bool links = w->level[l].ring, turned = links && backwards;
+			bool links = w->level[l].ring;
+			bool turned = links && hips_backwards(w, each_rail, part, owner, first, l);
 
 			to = (at + (turned ? members - 1 : 1)) % members;
 			/* on around the ring; where the owners' ways are not as many in both
@@ -136,7 +149,8 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 		bool ring = hips_ring_level(q, scheme, l);
 		uint32_t others = w->level[l].members - 1;
 		double latency =
-			(double)(w->level[l].latency_ns ? w->level[l].latency_ns : link.latency_ns);
+			(double)(w->level[l].latency_ns > link.latency_ns ? w->level[l].latency_ns
+									  : link.latency_ns);
 		double own_ns = w->level[l].bytes_per_s ? 1e9 / (double)w->level[l].bytes_per_s
 							: 1e9 / (double)link.bytes_per_s;
 

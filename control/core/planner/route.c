@@ -36,22 +36,44 @@ void route_shape(const struct planner_request *q, uint32_t segments, uint64_t es
 	c->estimate_ns = estimate_ns;
 }
 
+/* The edges of one segment, in the order of the slots that they lead to, then of those that they
+ * come from: counted, then sorted into place, so that the work follows the number of slots. */
+static void route_join(struct graph *g, uint32_t segment, const uint16_t *to, const uint8_t *rail)
+{
+	uint16_t first[GRAPH_SLOTS_MAX + 1] = {0}, from[GRAPH_SLOTS_MAX];
+	uint32_t p = g->slots;
+
+	for (uint32_t i = 0; i < p; i++)
+		first[to[i] + 1]++;
+	for (uint32_t i = 0; i < p; i++)
+		first[i + 1] = (uint16_t)(first[i + 1] + first[i]);
+	for (uint32_t i = 0; i < p; i++)
+		from[first[to[i]]++] = (uint16_t)i;
+	for (uint32_t k = 0; k < p; k++) {
+		uint32_t i = from[k];
+
+		if (to[i] != i)
+			graph_join_rail(g, graph_vertex_of(g, segment, i),
+					graph_vertex_of(g, segment, to[i]), rail[i]);
+	}
+}
+
 void route_fill(const struct planner_request *q, route_next *next, route_feeder *feeder_of,
 		struct graph *g)
 {
+	uint8_t rail[GRAPH_SLOTS_MAX];
 	uint32_t p = g->slots;
 
 	for (uint32_t j = 0; j < g->segments; j++) {
 		uint16_t *feeder = &g->feeder[j * p];
 
-		for (uint32_t i = 0; i < p; i++)
-			feeder[i] = (uint16_t)next(q, p, g->segments, j, i).slot;
-		for (uint32_t to = 0; to < p; to++)
-			for (uint32_t from = 0; from < p; from++)
-				if (from != to && feeder[from] == to)
-					graph_join_rail(g, graph_vertex_of(g, j, from),
-							graph_vertex_of(g, j, to),
-							next(q, p, g->segments, j, from).rail);
+		for (uint32_t i = 0; i < p; i++) {
+			struct route_hop hop = next(q, p, g->segments, j, i);
+
+			feeder[i] = (uint16_t)hop.slot;
+			rail[i] = (uint8_t)hop.rail;
+		}
+		route_join(g, j, feeder, rail);
 		for (uint32_t i = 0; feeder_of && i < p; i++)
 			if (feeder[i] != i)
 				feeder[i] = (uint16_t)feeder_of(q, p, g->segments, j, i);

@@ -5,6 +5,7 @@
  * measured.
  */
 #include "topology.h"
+#include "network.h"
 #include <stddef.h>
 
 struct topology_link topology_best(struct topology_groups gs, bool complete,
@@ -26,6 +27,23 @@ struct topology_link topology_best(struct topology_groups gs, bool complete,
 			best.start_ns = l.start_ns;
 	}
 	return best;
+}
+
+struct topology_link topology_known(const struct network *w, struct topology_link measured)
+{
+	uint64_t latency_ns = UINT64_MAX, bytes_per_s = 0;
+
+	for (uint32_t l = 0; w && l < w->levels; l++) {
+		if (w->level[l].latency_ns < latency_ns)
+			latency_ns = w->level[l].latency_ns;
+		if (w->level[l].bytes_per_s > bytes_per_s)
+			bytes_per_s = w->level[l].bytes_per_s;
+	}
+	if (bytes_per_s > 0)
+		measured.bytes_per_s = bytes_per_s;
+	if (latency_ns != UINT64_MAX && latency_ns > measured.latency_ns)
+		measured.latency_ns = latency_ns;
+	return measured;
 }
 
 /* What an object of so many bytes takes over a link. */

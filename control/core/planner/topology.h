@@ -48,6 +48,10 @@ enum { TOPOLOGY_SLOW_MAX = 16 };
  * they may have what stands for all. */
 struct topology_link topology_best(struct topology_groups gs, bool complete,
 				   struct topology_link all);
+struct network;
+/* A node's link in a network that is known: the rate of its fastest level, and no less latency than
+ * was measured. Where the network does not say, what was measured. */
+struct topology_link topology_known(const struct network *w, struct topology_link measured);
 /* The groups that are worse than the best in any respect, in order; of more than TOPOLOGY_SLOW_MAX
  * the worst. Returns how many; a position is an index into the groups as ordered. */
 uint32_t topology_slow(struct topology_groups gs, struct topology_link best, uint64_t size_bytes,

@@ -99,7 +99,9 @@ static void reduce_groups(struct control *c, struct reduce *r, struct planner_re
 			g++;
 		if (g == q->groups)
 			group[q->groups++] = (struct planner_group){
-				.node = s->node, .link = reduce_links_of(c, s->node)};
+				.node = s->node,
+				.link = topology_known(c->config.network,
+						       reduce_links_of(c, s->node))};
 		group[g].count++;
 		q->present++;
 	}
@@ -116,7 +118,7 @@ static void reduce_request_plan(struct control *c, struct reduce *r, struct plan
 		.everyone = r->want.flags & MESSAGE_REDUCE_ALLREDUCE,
 		.whole = r->delegated.is_delegate, /* the owner answers the target's GETs */
 		.rate_seen = c->cluster->links.all.rate_seen,
-		.all = reduce_links_all(c),
+		.all = topology_known(c->config.network, reduce_links_all(c)),
 		.network = c->config.network,
 		.limits = &c->coordinator->reduces.limits};
 	reduce_groups(c, r, q, c->coordinator->reduces.group);
