@@ -5,9 +5,10 @@
 #include "core/planner/fanout.h"
 #include "core/planner/planner.h"
 #include "counts.h"
+#include "planner_test.h"
 #include "rpc/codec.h"
 
-enum { CODEC_CALLS = 100, SHAPE_NODES = 16, SHAPE_CHUNK = 1408 };
+enum { CODEC_CALLS = 100, SHAPE_NODES = 16, SHAPE_CHUNK = 1408, PLAN_BYTES_MAX = 8 << 20 };
 
 /* One object goes from node to node, and each tells when it has all of it. */
 void count_directory(void)
@@ -52,6 +53,47 @@ void count_codec(void)
 				       MESSAGE_GOT_HOLDER, .holder = 3};
 	count_message(have);
 	count_message(got);
+}
+
+/* A plan for 512 servers as the coordinator asks for it, and the largest one of routes that a graph
+ * can be: each is chosen, built and verified. */
+static void count_plan(const char *name, const struct planner *planner, uint32_t servers,
+		       const struct network *w, const struct planner_limits *limits)
+{
+	static uint8_t memory[PLAN_BYTES_MAX] __attribute__((aligned(64)));
+	struct planner_request q = planner_asked(servers, 1, 0, UINT64_C(548) << 20);
+	struct planner_choice choice;
+	struct graph g;
+
+	q.network = w;
+	q.limits = limits;
+	count_begin();
+	assert_int_equal(
+		planner ? planner_shape(&q, planner, &choice) : planner_choose(&q, &choice), 0);
+	assert_true(planner_bytes(&choice) <= sizeof(memory));
+	assert_int_equal(planner_build(&q, &choice, memory, sizeof(memory), &g), 0);
+	assert_null(graph_wrong(&g, &limits->graph));
+	count_end(name, 1,
+		  planner ? "planner_build graph_wrong"
+			  : "planner_choose planner_build graph_wrong");
+}
+
+void count_plans(void)
+{
+	struct network w = {.levels = 3, .places = 512}, half = {.levels = 3, .places = 252};
+	struct planner_limits wide = planner_limits_usual;
+
+	for (uint32_t l = 0; l < 3; l++) {
+		w.level[l] = (struct network_level){8, false, (uint8_t)l, 20000, 1250000000};
+		half.level[l] =
+			(struct network_level){l ? 6 : 7, false, (uint8_t)l, 20000, 1250000000};
+	}
+	wide.graph.gather_slots_max = GRAPH_SLOTS_MAX;
+	wide.vertices_max = UINT32_MAX;
+	wide.segments_max = GRAPH_SEGMENTS_MAX - 1;
+	count_plan("plan-512", NULL, 512, &w, &planner_limits_usual);
+	count_plan("plan-512-chains", &planner_chains, 512, &w, &wide);
+	count_plan("plan-252-hips", &planner_hips_ring, 252, &half, &wide);
 }
 
 void count_shapes(void)

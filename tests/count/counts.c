@@ -8,5 +8,6 @@ int main(void)
 	count_directory();
 	count_codec();
 	count_shapes();
+	count_plans();
 	return 0;
 }

@@ -29,5 +29,6 @@ void count_kernels(void);
 void count_directory(void);
 void count_codec(void);
 void count_shapes(void);
+void count_plans(void);
 
 #endif
