@@ -36,7 +36,7 @@ CASES = {
     "all-to-all": (2 * MIB, 64, lambda size, count, workers: size * count * (workers - 1) / workers ** 2),
     "small-tasks": (0, 10000, None),
 }
-TABLE = Columns("case<19", "workers>8", " plugin<8", "seconds>9.3f", "ratio>8.2f", "CPU s>8.2f", "runs>6")
+TABLE = Columns("case<19", "workers>8", " plugin<8", "seconds>9.3f", "ratio>8.2f", "CPU s>8.2f", "of nodes>10.2f", "runs>6")
 
 
 def parse(argv):
@@ -120,19 +120,20 @@ class Dask:
             if child.poll() is None:
                 os.kill(child.pid, getattr(signal, name))
 
-    def pids(self):
+    def used(self):
+        """CPU seconds of Dask's processes, and of the nodes."""
         own = [child.pid for child in (*self.children, *(program.child for program in self.programs))]
-        return own + (nodes.pids(self.config) if self.plugin else [])
+        return [sum(map(process.run_seconds, pids)) for pids in (own, nodes.pids(self.config) if self.plugin else [])]
 
     def turn(self, case, size, count):
-        """Seconds, and CPU seconds."""
+        """Seconds, and CPU seconds of both."""
         self.signal("SIGCONT")
-        before = sum(map(process.run_seconds, self.pids()))
+        before = self.used()
         try:
             seconds = self.client.ask(case, size, count, patience_s=CASE_S)["seconds"]
         except Failure as failure:
             raise Failure(f"{failure}; it says:\n{self.trouble()}") from None
-        used = sum(map(process.run_seconds, self.pids())) - before
+        used = [now - then for now, then in zip(self.used(), before)]
         self.signal("SIGSTOP")
         return seconds, used
 
@@ -150,7 +151,8 @@ def measure(args, workers, systems):
                 bound = link_bytes and link_bytes(size, count, workers) * 8 / (args.rate * 1e6)
                 if turn >= 0:
                     yield {"case": case, "plugin": system.plugin, "workers": workers, "seconds": seconds,
-                           "ratio": seconds / bound if bound else None, "cpu_seconds": used}
+                           "ratio": seconds / bound if bound else None, "cpu_seconds": sum(used),
+                           "nodes_cpu_seconds": used[1]}
 
 
 def run_workers(args, workers):
@@ -168,7 +170,8 @@ def table(rows):
         def median(key):
             return sorted(row[key] for row in same)[len(same) // 2]
         TABLE.line(case, workers, " yes" if plugin else " no", median("seconds"),
-                   median("ratio") if same[0]["ratio"] is not None else None, median("cpu_seconds"), len(same))
+                   median("ratio") if same[0]["ratio"] is not None else None, median("cpu_seconds"),
+                   median("nodes_cpu_seconds"), len(same))
 
 
 def main(argv):
