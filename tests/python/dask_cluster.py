@@ -69,7 +69,13 @@ class Dask:
 def dask(local, tmp_path_factory):
     made = Dask(local, tmp_path_factory.mktemp("dask"), local.socket)
     try:
-        made.client.register_worker_plugin(sarissa.dask.Plugin(ttl=1.0))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SARISSA_SOCKET", local.socket[0])  # the client's host has a node
+            plugin = sarissa.dask.Plugin(ttl=1.0)
+        made.client.register_worker_plugin(plugin)
         yield made
     finally:
         made.close()
+        if sarissa.dask._store is not None:
+            sarissa.dask._store.close()
+            sarissa.dask._store = None

@@ -2,6 +2,7 @@
 """sarissa.dask on Debian's Dask: a worker on each of four nodes, a scheduler and a client on node 0."""
 
 import gc
+import os
 import signal
 
 import distributed
@@ -77,17 +78,41 @@ def test_what_a_message_may_hold(dask, local):
     until(lambda: not objects(local), lambda: objects(local))
 
 
-def test_scatter_with_broadcast(dask, local):
+@pytest.mark.parametrize("by", ["client", "scheduler"])
+def test_scatter_with_broadcast(dask, local, monkeypatch, by):
+    """The host of the client has a node, or that of the scheduler has one."""
+    if by == "scheduler":
+        monkeypatch.setattr(sarissa.dask, "_store", None)
     before = dask.counts()
     array = numpy.arange(MIB, dtype="f8")
     future = dask.client.scatter(array, broadcast=True)
     assert len(dask.client.who_has(future)[future.key]) == NODES
     assert dask.counts()["arrived"] - before["arrived"] >= NODES
+    assert f"-{os.getpid() if by == 'client' else dask.scheduler.pid}-" in " ".join(objects(local))
     ends = dask.client.gather([dask.submit(where_is, future, node=node) for node in range(NODES)])
     assert all("memfd" in line and total == array.sum() for line, _, total in ends), ends
     parts = dask.client.scatter({"a": numpy.ones(10), "b": 7}, broadcast=True)  # nothing that is large
     assert parts["a"].result().sum() == 10 and parts["b"].result() == 7
     del future, parts
+    until(lambda: not objects(local), lambda: objects(local))  # though the client still has the array
+
+
+def test_scatter(dask, local):
+    """Without a broadcast, of several things, of one array twice at once, to some workers."""
+    whole = numpy.arange(MIB, dtype="f8")
+    before = dict(sarissa.dask._store.counts)
+    mixed = dask.client.scatter([whole, [numpy.full(MIB, 7, "u1"), "text"], b"b" * MIB, 7], hash=False)
+    again = [dask.client.scatter(whole, hash=False, broadcast=True, asynchronous=True) for _ in range(2)]
+    again = dask.client.sync(lambda: distributed.utils.All(again))
+    some = dask.client.scatter(whole, workers=[dask.address[1]], broadcast=True)
+    assert list(dask.client.who_has(some).values()) == [(dask.address[1],)]
+    for one in (mixed[0], *again, some):
+        line, writeable, total = dask.submit(where_is, one).result()
+        assert "memfd" in line and not writeable and total == whole.sum()
+    array, text = mixed[1].result()
+    assert (array == 7).all() and text == "text" and mixed[2].result() == b"b" * MIB and mixed[3].result() == 7
+    assert sarissa.dask._store.counts["put"] > before["put"]
+    del mixed, again, some, one
     until(lambda: not objects(local), lambda: objects(local))
 
 
@@ -120,7 +145,7 @@ def test_another_version_is_refused(dask):
     dask.client.unregister_worker_plugin("older")
 
 
-def test_a_worker_without_a_node(dask, local):
+def test_a_worker_without_a_node(dask, local, monkeypatch):
     """It takes part Dask's own way, and so do the others towards it."""
     dask.start("worker", None, "--scheduler-file", dask.folder / "scheduler", "--host", "127.0.0.1", "--name", 9,
                "--no-nanny", "--nthreads", 1, "--memory-limit", 0, "--local-directory", dask.folder)
@@ -132,8 +157,15 @@ def test_a_worker_without_a_node(dask, local):
     assert "memfd" not in line and total == MIB
     back = dask.submit(lambda: numpy.full(MIB, 2.0), node=9)
     assert dask.submit(where_is, back, node=0).result()[2] == 2 * MIB
-    future = dask.client.scatter(numpy.ones(MIB), broadcast=True)
-    assert len(dask.client.who_has(future)[future.key]) == NODES + 1
+    async def relays(client, store):  # as if that worker had come just now
+        return ["127.0.0.1:1"]
+    for _ in range(2):
+        future = dask.client.scatter(numpy.ones(MIB), broadcast=True)
+        assert len(dask.client.who_has(future)[future.key]) == NODES + 1
+        assert dask.submit(where_is, future, node=9).result()[2] == MIB
+        monkeypatch.setattr(sarissa.dask, "_relays", relays)
+    until(lambda: f"-{os.getpid()}-" not in " ".join(objects(local)), lambda: objects(local))
+    del future
     dask.children.pop().kill()
     until(lambda: len(dask.client.scheduler_info()["workers"]) == NODES)
     log = (dask.folder / "log.worker").read_text()

@@ -18,7 +18,7 @@ import time
 import uuid
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from . import _node, _sarissa, aio
 from ._errors import Error, NotFound
@@ -37,6 +37,12 @@ class Entry:
         self.thing, self.weak = thing, weak
         self.lock = threading.Lock()
         self.ident: Optional[bytes] = None
+        self.scatters = 0  # that are under way
+        self.lasts = False  # it is here for more than those
+        self.spread: Any = None  # the queue of its broadcast
+
+    def becomes(self, ident: bytes) -> None:
+        self.ident, self.lasts = ident, True
 
 
 class Connection:
@@ -52,7 +58,7 @@ class Store:
         self.lease = self.node.lease(ttl=ttl)
         members = self.node.nodes()
         self.address = next(member.address for member in members if member.is_self)
-        self._members: Set[str] = {member.address for member in members}
+        self._members: Dict[str, int] = {member.address: member.node for member in members}
         self._asked = time.monotonic()
         self._prefix = f"dask/{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}/"
         self._numbers = itertools.count()
@@ -71,19 +77,25 @@ class Store:
             return False
         if address not in self._members and time.monotonic() > self._asked + MEMBERS_S:
             self._asked = time.monotonic()
-            self._members = {member.address for member in self.node.nodes()}
+            self._members = {member.address: member.node for member in self.node.nodes()}
         return address in self._members
 
     # --- what goes out
 
-    def ident_of(self, thing: Any, frame: Any) -> bytes:
-        """The id of the object of a thing whose bytes are frame; puts it at the first call."""
+    def ident_of(self, thing: Any, frame: Any, nodes: Sequence[str] = ()) -> bytes:
+        """The id of the object of a thing whose bytes are frame; puts it at the first call, and sends it to
+        nodes that we know while it is put."""
         entry = self._entry(thing)
+        entry.lasts |= entry.scatters == 0
         with entry.lock:
             if entry.ident is not None and self.node._open().here(entry.ident) is not None:
                 self.counts["passed on"] += 1
                 return entry.ident
             name = f"{self._prefix}{next(self._numbers)}"
+            if nodes:
+                numbers = [number for node, number in self._members.items() if node in nodes]
+                entry.spread = self.node._open().queue(1)
+                entry.spread.broadcast(0, name, numbers, int(ARRIVE_S * 1e9))
             former, entry.ident = entry.ident, self._put(name, frame)
             if former is not None:  # it was deleted behind our back
                 self._let_go(former)
@@ -91,9 +103,23 @@ class Store:
             self.counts["put"] += 1
             return ident
 
+    def scatter_begins(self, thing: Any) -> None:
+        """Keeps its object until as many scatters have ended; then the receivers keep it."""
+        with self._lock:
+            self._entry(thing).scatters += 1
+
+    def scatter_ends(self, thing: Any) -> None:
+        with self._lock:
+            entry = self._entry(thing)
+            entry.scatters -= 1
+            if entry.scatters == 0 and not entry.lasts:
+                del self._entries[id(thing)]
+                if entry.ident is not None:
+                    self._let_go(entry.ident)
+
     def put_for(self, thing: Any, name: str, memory: Any) -> None:
         """An object that lives as long as a thing which is not itself in it."""
-        self._entry(thing).ident = self._put(name, memory)
+        self._entry(thing).becomes(self._put(name, memory))
 
     def _put(self, name: str, memory: Any) -> bytes:
         self.lease._maker._open().put(name, memory)
@@ -176,7 +202,7 @@ class Store:
                 connection.views -= 1
         if keeps:
             weakref.finalize(thing, self._unseen, connection).atexit = False
-            self._entry(thing).ident = ident
+            self._entry(thing).becomes(ident)
         self.counts["arrived"] += 1
         return thing
 
@@ -192,7 +218,7 @@ class Store:
                 if time.monotonic() > until:
                     raise
             time.sleep(0.01)
-        self._entry(thing).ident = ident
+        self._entry(thing).becomes(ident)
 
     def _hold(self, ident: bytes) -> None:
         with self._lock:

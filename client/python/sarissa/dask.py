@@ -5,8 +5,9 @@
     client.register_worker_plugin(sarissa.dask.Plugin())
 
 From then on arrays of numpy and bytes of 1 MiB and more do not travel inside Dask's messages between
-workers. The message has an id; the receiver maps the object, read-only and without a copy. Many
-receivers of one array, of scatter(broadcast=True) and of replicate() as well, form the store's tree.
+workers, nor in those of scatter() when the client's host has a node. The message has an id; the receiver
+maps the object, read-only and without a copy. Many receivers of one array, of scatter(broadcast=True) and
+of replicate() as well, form the store's tree.
 Dask decides as before where what goes and how long it lives: when it has let an array go, its object
 is deleted; what a killed worker held ends with its lease. Where no node runs, or the other side does
 not speak this, arrays travel Dask's own way.
@@ -20,6 +21,7 @@ import functools
 import uuid
 import warnings
 from array import array
+from contextvars import ContextVar
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import distributed
@@ -45,6 +47,8 @@ HANDSHAKE = "sarissa"
 BRANCHES = 1 << 10
 REDUCE_S = 3600.0  # of a reduce without a timeout, whose sources may have been forgotten
 _store: Optional[Store] = None
+_dumps: Dict[type, Callable[..., Any]] = {}  # Dask's own, by what they take
+_relay: ContextVar[Optional[str]] = ContextVar("sarissa-relay", default=None)  # address of a scheduler
 _warned = set()
 
 
@@ -75,6 +79,12 @@ def _ours(ident: bytes, inner: Any) -> Tuple[Dict[str, Any], List[bytes]]:
     return {"sarissa": ident, "inner": inner}, [MARK + ident]
 
 
+def _takes(store: Store, recipient: Dict[str, Any]) -> bool:
+    """Whether the recipient can do with an id, or passes it on to workers that can."""
+    relay = _relay.get()
+    return store.knows(recipient.get(HANDSHAKE)) or relay is not None and recipient.get("address") == relay
+
+
 def _serializer(dumps: Callable[..., Any]) -> Callable[..., Any]:
     with_context = has_keyword(dumps, "context")
 
@@ -83,7 +93,7 @@ def _serializer(dumps: Callable[..., Any]) -> Callable[..., Any]:
         store = _store
         if store is None or not context or len(frames) != 1 or _bytes_of(thing) < LARGE_BYTES:
             return header, frames
-        if not store.knows(context.get("recipient", {}).get(HANDSHAKE)):
+        if not _takes(store, context.get("recipient", {})):
             return header, frames
         ident = _put(store, thing, frames[0])
         return (header, frames) if ident is None else _ours(ident, header)
@@ -173,23 +183,86 @@ def _register() -> None:
     for kind, keeps in ((numpy.ndarray, True), (memoryview, True), (bytes, False), (bytearray, False),
                         (array, False)):
         dumps, loads = dask_serialize.dispatch(kind), dask_deserialize.dispatch(kind)
+        _dumps[kind] = dumps
         dask_serialize.register(kind)(_serializer(dumps))
         dask_deserialize.register(kind)(_deserializer(loads, keeps))
     for module in (distributed.comm.tcp, distributed.comm.ws):
         module.from_frames = _reader(module.from_frames)
     core = distributed.comm.core.Comm
     core.handshake_info = staticmethod(_handshake(core.handshake_info))
+    distributed.Client._scatter = _scatterer(distributed.Client._scatter)
+
+
+# --- a client whose host has a node
+
+
+def _large(data: Any) -> List[Any]:
+    values = data.values() if isinstance(data, dict) else data if isinstance(data, (list, tuple)) else [data]
+    return [one for one in values if type(one) in _dumps and _bytes_of(one) >= LARGE_BYTES]
+
+
+async def _relays(client: Any, store: Store) -> List[str]:
+    """The nodes of all workers, when the scheduler passes ids on and all are of our cluster."""
+    try:
+        answer = await client.scheduler.run_function(
+            function=pickle.dumps(_nodes), args=pickle.dumps(()), kwargs=pickle.dumps({}), wait=True)
+    except Exception:
+        return []  # it may not run functions: the scatter tells what else is wrong
+    nodes: Optional[List[str]] = answer.get("result") if answer.get("status") == "OK" else None
+    return nodes if nodes and all(store.knows(node) for node in nodes) else []
+
+
+def _put_early(store: Store, thing: Any, nodes: Sequence[str]) -> None:
+    """While Dask computes a hash of it for its key."""
+    header, frames = _dumps[type(thing)](thing)
+    if len(frames) == 1:
+        try:
+            store.ident_of(thing, frames[0], nodes)
+        except Error:
+            pass  # as when it is asked for, which warns
+
+
+def _scatterer(scatter: Callable[..., Any]) -> Callable[..., Any]:
+    """What is scattered goes into the store of the client's host; the scheduler gets the ids."""
+    async def scattered(client: Any, data: Any, workers: Any = None, broadcast: Any = False, *args: Any,
+                        **how: Any) -> Any:
+        store, large = _store, _large(data)
+        nodes = await _relays(client, store) if store is not None and large else []
+        if store is None or not nodes:
+            return await scatter(client, data, workers, broadcast, *args, **how)
+        for one in large:
+            store.scatter_begins(one)
+        spread = nodes if broadcast is True and not workers else []
+        loop, token = asyncio.get_running_loop(), _relay.set(client.scheduler.address)
+        puts = [loop.run_in_executor(None, _put_early, store, one, spread) for one in large]
+        try:
+            return await scatter(client, data, workers, broadcast, *args, **how)
+        except NotRelayed:
+            pass
+        finally:
+            _relay.reset(token)
+            await asyncio.gather(*puts, return_exceptions=True)
+            for one in large:
+                store.scatter_ends(one)
+        return await scatter(client, data, workers, broadcast, *args, **how)
+    return scattered
+
+
+class NotRelayed(RuntimeError):
+    """A worker has joined meanwhile that cannot do with ids."""
 
 
 # --- the scheduler
 
 
 class _Scheduler:
-    """What scatter(broadcast=True) and replicate() do when the workers speak this. Where the scheduler's
-    own host has a node it puts what is scattered there, and all workers get it at once."""
+    """What scatter() and replicate() do when the workers speak this. What a client has put on its host is
+    passed on. Else, where the scheduler's own host has a node, it puts there what is to be broadcast.
+    All workers get it at once."""
 
     def __init__(self, scheduler: Any, ttl: float) -> None:
-        self.scheduler, self.workers = scheduler, set()  # type: Any, set[str]
+        self.scheduler = scheduler
+        self.workers: Dict[str, str] = {}  # and their nodes
         try:
             self.store: Optional[Store] = Store(ttl)
         except Error:
@@ -198,8 +271,22 @@ class _Scheduler:
         scheduler.scatter, scheduler.replicate = self.scatter, self.replicate
         scheduler.handlers.update(scatter=self.scatter, replicate=self.replicate)
 
+    def join(self, worker: str, node: str) -> None:
+        self.workers = {one: its for one, its in self.workers.items() if one in self.scheduler.workers}
+        self.workers[worker] = node
+
+    def nodes(self) -> Optional[List[str]]:
+        """Of all workers; None: one has none."""
+        found = [self.workers.get(worker.address) for worker in self.scheduler.running]
+        return None if None in found else sorted(set(found))  # type: ignore[arg-type]
+
     def all_speak(self) -> bool:
-        return all(worker.address in self.workers for worker in self.scheduler.running)
+        return self.nodes() is not None
+
+    def reached(self) -> bool:
+        """Whether all workers get what this process puts."""
+        nodes = self.nodes()
+        return self.store is not None and nodes is not None and all(map(self.store.knows, nodes))
 
     async def replicate(self, comm: Any = None, branching_factor: int = 2, **how: Any) -> Any:
         """In one step, because receivers pass on what they get while they get it."""
@@ -209,11 +296,14 @@ class _Scheduler:
 
     async def scatter(self, comm: Any = None, data: Any = None, workers: Any = None, client: Any = None,
                       broadcast: Any = False, timeout: float = 2) -> Any:
-        objects = self.objects(data) if broadcast is True and self.store is not None else {}
+        relayed = any(isinstance(value, Serialized) and any(map(_is_mark, value.frames)) for value in data.values())
+        if relayed and not self.all_speak():
+            raise NotRelayed("a worker has no node")
+        objects = self.objects(data) if broadcast is True and self.reached() else {}
         targets = [worker.address for worker in self.scheduler.running
                    if not workers or worker.address in
                    {self.scheduler.coerce_address(one) for one in workers}]
-        if not objects or not targets or not self.all_speak():
+        if broadcast is not True or not (objects or relayed) or not targets:
             return await self.scatter_plain(comm=comm, data=data, workers=workers, client=client,
                                             broadcast=broadcast, timeout=timeout)
         answers = await asyncio.gather(*[self.scheduler.rpc(target).update_data(data={**data, **objects},
@@ -252,43 +342,63 @@ class _Scheduler:
         return made
 
 
-def _join(dask_scheduler: Any, address: str, ttl: float) -> None:
+def _join(dask_scheduler: Any, address: str, node: str, ttl: float) -> None:
     """Runs on the scheduler, for a worker that speaks this."""
     found = dask_scheduler.extensions.get("sarissa")
     if found is None:
         found = dask_scheduler.extensions["sarissa"] = _Scheduler(dask_scheduler, ttl)
-    found.workers.add(address)
+    found.join(address, node)
+
+
+def _nodes(dask_scheduler: Any) -> Optional[List[str]]:
+    """Runs on the scheduler, for a client."""
+    found = dask_scheduler.extensions.get("sarissa")
+    return found.nodes() if found is not None else None
 
 
 # --- the plugin
 
 
+def _open_store(ttl: float) -> Store:
+    """That of this process."""
+    global _store
+    if _store is None:
+        _store = Store(ttl)
+        _register()
+    return _store
+
+
 class Plugin(distributed.WorkerPlugin):
     """For client.register_worker_plugin(). ttl: so many seconds after a worker was killed its objects
-    go. A worker on a host without a node warns, and works as without the plugin."""
+    go. A worker on a host without a node warns, and works as without the plugin. On a host without a
+    node, what the client scatters goes to the scheduler Dask's own way."""
 
     name = "sarissa"
 
     def __init__(self, ttl: float = 10.0) -> None:
         self.ttl, self.version = ttl, _sarissa.version
+        try:
+            _open_store(ttl)
+        except Refused:
+            pass
+        except Error as error:
+            _warn_once(f"what this client scatters goes Dask's own way: {error}")
 
     async def setup(self, worker: Any) -> None:
-        global _store
         if self.version != _sarissa.version:
             raise RuntimeError(f"sarissa.dask.Plugin is of version {self.version} (the client), and the "
                                f"package of worker {worker.address} of version {_sarissa.version}: install "
                                "one version on both")
-        if _store is None:
-            try:
-                _store = Store(self.ttl)  # another version of the node: VersionMismatch, to the client
-            except Refused as error:
-                _warn_once(f"worker {worker.address}: arrays go Dask's own way: {error}")
-                return
-        _register()
+        try:
+            store = _open_store(self.ttl)  # another version of the node: VersionMismatch, to the client
+        except Refused as error:
+            _warn_once(f"worker {worker.address}: arrays go Dask's own way: {error}")
+            return
         try:
             answer = await worker.scheduler.run_function(
                 function=pickle.dumps(_join), args=pickle.dumps(()),
-                kwargs=pickle.dumps({"address": worker.address, "ttl": self.ttl}), wait=True)
+                kwargs=pickle.dumps({"address": worker.address, "node": store.address, "ttl": self.ttl}),
+                wait=True)
             if answer.get("status") != "OK":
                 raise RuntimeError(answer.get("text", "it does not say why"))
         except Exception as error:
