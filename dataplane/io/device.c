@@ -35,7 +35,8 @@ static int device_check(const struct options *o, struct port *p,
 	unsigned queues = device_queues(p),
 		 most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
 	if (most < queues) {
-		snprintf(what, sizeof(what), "it has %u queues for %u workers", most, queues);
+		snprintf(what, sizeof(what), "it has %u queue%s for %u workers", most,
+			 most == 1 ? "" : "s", queues);
 		return port_fail(o, -EINVAL, what, "use fewer --workers, or add queues to it");
 	}
 	unsigned frame = p->mtu + ETHER_HEADER + RTE_ETHER_CRC_LEN;
@@ -80,7 +81,8 @@ static void device_choose(const struct options *o, struct port *p,
 			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (p->udp6_checksum)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-	p->rx_interrupt = !o->busy_poll && port_kind_chosen(p->kind);
+	/* a uio driver has one interrupt, which stays up until the card is asked why: it storms */
+	p->rx_interrupt = !o->busy_poll && port_kind_chosen(p->kind) && !card_is_uio(&p->card);
 	conf->intr_conf.rxq = p->rx_interrupt || (!o->busy_poll && p->kind == PORT_TAP);
 }
 
@@ -276,7 +278,6 @@ static void device_started(const struct options *o, struct port *p, uint16_t id)
 		return;
 	}
 	device_address(p, id);
-	device_link(o, id);
 	device_find_interrupts(p);
 	p->steered = p->kind == PORT_PCI && p->queues > 1 && device_steer(p);
 }

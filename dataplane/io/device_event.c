@@ -1,43 +1,74 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device tells by itself: that packets wait, that the link has changed, that it is gone. */
+/* What a device tells: that packets wait, by itself; what its link does, when looked at; that it is
+ * gone. */
 #include "port.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 #include "log.h"
 
 /* ---- the link -------------------------------------------------------------------------------- */
 
-static void device_tell_link(const char *text, const struct rte_eth_link *link)
+static void device_tell_link(const char *text, const struct rte_eth_link *link, enum link_news news)
 {
-	if (link->link_status == RTE_ETH_LINK_UP)
-		log_info("port %s: the link is up, %s", text,
-			 rte_eth_link_speed_to_str(link->link_speed));
-	else
+	bool known = link->link_speed != RTE_ETH_SPEED_NUM_NONE &&
+		     link->link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+	if (news == LINK_UP)
+		log_info("port %s: the link is up%s%s", text, known ? ", " : "",
+			 known ? rte_eth_link_speed_to_str(link->link_speed) : "");
+	else if (news == LINK_DOWN)
 		log_warning("port %s: the link is down: packets are lost until it is up, look at "
 			    "the cable and the other end",
 			    text);
 }
 
-/* Called by EAL's thread. */
-static int device_link_changed(uint16_t id, enum rte_eth_event_type type, void *text, void *unused)
+void device_look(struct port *p, const char *text, uint64_t now_ns)
 {
-	struct rte_eth_link link;
-	if (rte_eth_link_get_nowait(id, &link) == 0)
-		device_tell_link(text, &link);
+	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
+	if (!port_kind_chosen(p->kind) || !link_is_due(&p->link, now_ns))
+		return;
+	bool asked = rte_eth_link_get_nowait(p->device[0], &link) == 0;
+	enum link_news news =
+		link_look(&p->link, asked && link.link_status == RTE_ETH_LINK_UP, now_ns);
+	device_tell_link(text, &link, news);
+}
+
+int device_look_ms(const struct port *p, uint64_t now_ns)
+{
+	if (!port_kind_chosen(p->kind))
+		return -1;
+	return link_is_due(&p->link, now_ns) ? 0 : (int)((p->link.look_ns - now_ns) / 1000000) + 1;
+}
+
+/* ---- a card that goes ------------------------------------------------------------------------ */
+
+/* The node ends as if it were asked to: others go on without it at once, and a service manager
+ * starts it again. Told by several, and by vfio-pci again and again: said once. */
+static void device_gone(const char *text)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	if (atomic_flag_test_and_set(&said))
+		return;
+	log_error("port %s: the card has been taken away: ending", text);
+	kill(getpid(), SIGTERM);
+}
+
+/* Both are called by EAL's thread. */
+static int device_removed(uint16_t id, enum rte_eth_event_type type, void *text, void *unused)
+{
+	device_gone(text);
 	return 0;
 }
 
-/* The node ends as if it were asked to: others go on without it at once, and a service manager
- * starts it again. */
-static int device_removed(uint16_t id, enum rte_eth_event_type type, void *text, void *unused)
+static void device_event(const char *name, enum rte_dev_event_type type, void *text)
 {
-	log_error("port %s: the card has been taken away: ending", (const char *)text);
-	kill(getpid(), SIGTERM);
-	return 0;
+	if (type == RTE_DEV_EVENT_REMOVE)
+		device_gone(text);
 }
 
 void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
@@ -45,17 +76,10 @@ void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev
 {
 	void *text = (void *)(uintptr_t)o->port.text;
 	uint32_t flags = *info->dev_flags;
-	conf->intr_conf.lsc = (flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	conf->intr_conf.rmv = (flags & RTE_ETH_DEV_INTR_RMV) != 0;
-	rte_eth_dev_callback_register(id, RTE_ETH_EVENT_INTR_LSC, device_link_changed, text);
 	rte_eth_dev_callback_register(id, RTE_ETH_EVENT_INTR_RMV, device_removed, text);
-}
-
-void device_link(const struct options *o, uint16_t id)
-{
-	struct rte_eth_link link;
-	if (rte_eth_link_get_nowait(id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
-		device_tell_link(o->port.text, &link);
+	/* vfio-pci asks for the card before the kernel lets it go */
+	rte_dev_event_callback_register(rte_dev_name(info->device), device_event, text);
 }
 
 /* ---- packets --------------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 #include <rte_log.h>
 #include "internal/log_prefix.h"
 
+enum { DPDK_CRITICAL_MAX = 32 /* lines: they may repeat without end */ };
+
 static int log_level = LOG_INFO;
 static pthread_mutex_t dpdk_lock = PTHREAD_MUTEX_INITIALIZER;
 static char dpdk_error[256];
@@ -54,15 +56,30 @@ LOG_FUNCTION(log_warning, LOG_WARNING)
 LOG_FUNCTION(log_info, LOG_INFO)
 LOG_FUNCTION(log_debug, LOG_DEBUG)
 
+/* DPDK says it on its way to abort(), or where it cannot go on: whatever the level. */
+static void dpdk_critical(const char *data, size_t n)
+{
+	static unsigned said;
+	while (n > 0 &&
+	       data[n - 1] == ':') /* a list of calls would follow, in lines of their own */
+		n--;
+	if (n > 0 && said++ < DPDK_CRITICAL_MAX)
+		log_error("DPDK: %.*s: it may end this process: see --log-level debug", (int)n,
+			  data);
+}
+
 static ssize_t dpdk_write(void *cookie, const char *data, size_t size)
 {
+	int level = rte_log_cur_msg_loglevel();
 	if (log_level >= LOG_DEBUG)
 		fwrite(data, 1, size, stderr);
-	if (rte_log_cur_msg_loglevel() > (int)RTE_LOG_ERR)
+	if (level > (int)RTE_LOG_ERR)
 		return (ssize_t)size;
 	size_t n = size;
 	while (n > 0 && (data[n - 1] == '\n' || data[n - 1] == ' '))
 		n--;
+	if (level <= (int)RTE_LOG_CRIT && log_level < LOG_DEBUG)
+		dpdk_critical(data, n);
 	if (n >= sizeof(dpdk_error))
 		n = sizeof(dpdk_error) - 1;
 	pthread_mutex_lock(&dpdk_lock);

@@ -2,8 +2,8 @@
 /*
  * Lines on stderr for the operator: "TIME sarissa-dataplane: what is wrong: what to do"; the
  * journal gets no TIME. Main thread and cold paths only; never about a packet. What DPDK's own
- * libraries say is shown from level "debug" on; the first of their error lines is kept, to give the
- * reason when a port fails.
+ * libraries say is shown from level "debug" on, what they call critical always; the first of their
+ * error lines is kept, to give the reason when a port fails.
  */
 #ifndef SARISSA_DATAPLANE_IO_LOG_H
 #define SARISSA_DATAPLANE_IO_LOG_H

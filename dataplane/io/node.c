@@ -280,6 +280,7 @@ static int node_wait_ms(const struct node *n)
 	wait_ms = node_sooner_ms(wait_ms, prefault_wait_ms(&n->prefault, worker_now_ns()));
 	if (n->netlink)
 		wait_ms = node_sooner_ms(wait_ms, netlink_wait_ms(n->netlink));
+	wait_ms = node_sooner_ms(wait_ms, device_look_ms(&n->port[0], worker_now_ns()));
 	return n->capture ? node_sooner_ms(wait_ms, CAPTURE_MS) : wait_ms;
 }
 
@@ -318,6 +319,7 @@ static void node_loop(struct node *n)
 		}
 		if (n->capture)
 			capture_write(n->capture);
+		device_look(&n->port[0], n->options->port.text, worker_now_ns());
 		watchdog_step(&n->watchdog, n->worker, n->options->workers, worker_now_ns());
 	}
 }
@@ -428,6 +430,7 @@ int node_run(const struct options *o)
 	int error = node_open(&n);
 	if (!error) {
 		telemetry_register(&n);
+		link_begin(&n.port[0].link, worker_now_ns());
 		node_start_workers(&n);
 		node_tell_ready(&n);
 		watchdog_start(&n.watchdog, n.worker, o->workers, worker_now_ns());

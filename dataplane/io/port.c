@@ -136,6 +136,34 @@ static int port_plan_memif(const struct options *o)
 	return -errno;
 }
 
+/* What DPDK would answer with one word, or not at all. */
+static int port_plan_card(const struct options *o, struct card *card)
+{
+	char what[96], todo[96];
+	switch (card_read("/sys", o->port.name, card)) {
+	case CARD_GOOD:
+		return 0;
+	case CARD_NO_ADDRESS:
+		return port_fail(o, -EINVAL, "not the address of a PCI card",
+				 "give DOMAIN:BUS:DEVICE.FUNCTION, such as pci:0000:3b:00.0");
+	case CARD_MISSING:
+		return port_fail(o, -ENODEV, "no such card", "see dpdk-devbind.py --status");
+	case CARD_NOT_NETWORK:
+		return port_fail(o, -ENODEV, "not a network card", "see dpdk-devbind.py --status");
+	case CARD_NO_IOMMU:
+		return port_fail(o, -ENODEV, "vfio-pci has it, but there is no IOMMU",
+				 "switch it on in the firmware and boot with intel_iommu=on, or "
+				 "load vfio with enable_unsafe_noiommu_mode=1");
+	case CARD_UNBOUND:
+	case CARD_OF_KERNEL:
+		break;
+	}
+	snprintf(what, sizeof(what), "%s%s%s", *card->driver ? "the kernel's driver " : "no driver",
+		 card->driver, " has it");
+	snprintf(todo, sizeof(todo), "dpdk-devbind.py -b vfio-pci %s", card->address);
+	return port_fail(o, -EBUSY, what, todo);
+}
+
 int port_plan(const struct options *o, struct port *out)
 {
 	*out = (struct port){.kind = o->port.kind,
@@ -160,6 +188,8 @@ int port_plan(const struct options *o, struct port *out)
 	port_make_mac(&out->addr, out->mac);
 	if (out->mtu == 0)
 		out->mtu = PORT_MTU_DEFAULT;
+	if (out->kind == PORT_PCI)
+		return port_plan_card(o, &out->card);
 	return out->kind == PORT_MEMIF ? port_plan_memif(o) : 0;
 }
 

@@ -9,7 +9,9 @@
 #ifndef SARISSA_DATAPLANE_IO_PORT_H
 #define SARISSA_DATAPLANE_IO_PORT_H
 
+#include "card.h"
 #include "interface.h"
+#include "link.h"
 #include "neighbour.h"
 #include "options.h"
 #include "xdp.h"
@@ -76,6 +78,8 @@ struct port {
 	struct neighbour_table *neighbours;
 	uint32_t burst_bytes; /* as in engine_config */
 	uint64_t burst_ns;
+	struct card card;		  /* pci */
+	struct link_watch link;		  /* pci, vdev */
 	struct xdp xdp;			  /* af_xdp */
 	struct interface interface;	  /* af_xdp, udp */
 	struct udp *udp[PORT_QUEUES_MAX]; /* udp: of each worker */
@@ -96,11 +100,13 @@ int port_fail(const struct options *o, int error, const char *what, const char *
 int device_open(const struct options *o, struct port *p, unsigned d);
 
 /* device_event.c: what a device tells by itself. All for a driver of the user's choice. */
-/* Asks for news of the link, before it starts; conf says what it can tell. */
+/* Asks for news of its removal, before it starts; conf says what it can tell. */
 void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
 		  struct rte_eth_conf *conf);
-/* Says so when the link is down at the start. */
-void device_link(const struct options *o, uint16_t id);
+/* The main thread's turn: looks at the link when that is due, and says what has changed. */
+void device_look(struct port *p, const char *text, uint64_t now_ns);
+/* Until the next look; -1: never. */
+int device_look_ms(const struct port *p, uint64_t now_ns);
 /* Finds what its queues can be waited for with; without that p->rx_interrupt is false. */
 void device_find_interrupts(struct port *p);
 

@@ -128,6 +128,8 @@ static int session_memory(struct node *n, bool bring, int fds[2])
 			    *log_dpdk_error() ? log_dpdk_error() : strerror(-error));
 		n->port[0].payload = PAYLOAD_COPY;
 	}
+	if (n->port[0].payload == PAYLOAD_DMA)
+		log_info("port %s: the card reads payload from the store", n->options->port.text);
 	return 0;
 }
 

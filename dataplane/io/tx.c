@@ -120,6 +120,7 @@ static bool tx_chain(struct worker *w, struct rail *r, struct rte_mbuf *m,
 	m->next = tail;
 	m->nb_segs = 2;
 	m->pkt_len += out->payload_length;
+	w->counters->io_tx_in_place++;
 	return true;
 }
 

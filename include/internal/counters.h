@@ -72,6 +72,7 @@
 	X(io_echo_replies, "packets", "ICMP echo requests answered")                        \
 	X(io_no_neighbour, "packets", "sent packets whose next hop is not resolved yet")    \
 	X(io_tx_full, "packets", "packets that the port did not take at once; they wait")   \
+	X(io_tx_in_place, "packets", "whose payload the port read from the store")          \
 	X(io_tx_copied, "packets", "copied to be sent again, the first was lost")           \
 	X(io_tx_lost, "packets", "packets that the port took neither at once nor later")    \
 	X(io_tx_refused, "packets", "those of them that the kernel refused: route, filter") \

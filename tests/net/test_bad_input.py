@@ -51,7 +51,8 @@ def dataplane_that_cannot_start():
         for words, wrong in (("core 1023", ("--port", "ring:r", "--cores", "1023")),
                              ("memory", ("--port", "ring:r", "--store", 4 << 20)),
                              ("address", ("--port", "pci:nonsense")),
-                             ("dpdk-devbind", ("--port", "pci:ffff:1f:1f.7")),
+                             ("no such card", ("--port", "pci:ffff:1f:1f.7")),
+                             ("dpdk-devbind", ("--port", "pci:1f:1f.7,rx=1")),
                              ("MTU", ("--port", "tap:t0", "--mtu", 9000))):
             assert one_line(daemon("dataplane", *common, *wrong), words) == 1, wrong
         one_line(daemon("dataplane", *common, "--port", "ring:r",

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "net"), str(Path(__file__).resolve().parent)]
 import netlib  # noqa: E402
 import image  # noqa: E402
-from guest import Guests, Node  # noqa: E402
+from guest import Guests, Node, address  # noqa: E402
 
 MIB = 1 << 20
 LARGE = 20 * MIB
@@ -60,12 +60,103 @@ def cross(source, target, size):
     target.guest.must("rm /tmp/got")
 
 
-def objects_cross_virtio():
-    with nodes("virtio-net-pci") as (a, b):
+def objects_cross(card):
+    with nodes(card) as (a, b):
         for size in (1, MIB + 7, LARGE):
             cross(a, b, size)
+        assert "the card reads payload from the store" in a.log() and a.counter("io_tx_in_place") > 10000
         cross(b, a, MIB)
+        return f"{a.counter('tx_chunk_resends')} of {a.counter('tx_chunks')} chunks sent again, " \
+               f"{a.counter('io_tx_copied')} of them copied"
+
+
+def objects_cross_virtio():
+    return objects_cross("virtio-net-pci")
+
+
+def objects_cross_e1000e():
+    return objects_cross("e1000e")
+
+
+def objects_cross_vmxnet3():
+    return objects_cross("vmxnet3")
+
+
+def objects_cross_a_card_of_uio():
+    """Its interrupt would storm: it is not asked for."""
+    card, driver = "e1000e", "/sys/bus/pci/drivers"
+    place = f"/sys/bus/pci/devices/{address(card)}"
+
+    def bind(name):
+        for guest in guests():
+            guest.must(f"echo {address(card)} >{place}/driver/unbind; echo {name} >{place}/driver_override; "
+                       f"echo {address(card)} >{driver}_probe")
+
+    bind("uio_pci_generic")
+    try:
+        with nodes(card) as (a, b):
+            cross(a, b, 2 * MIB)
+            assert "the card reads payload" not in a.log() and a.counter("io_tx_in_place") == 0
+            for guest in guests():
+                assert "nobody cared" not in guest.must("dmesg"), "an interrupt has stormed"
+    finally:
+        bind("vfio-pci")
+
+
+def the_link_is_pulled():
+    """In the middle of a get; what comes after it is back."""
+    for card in ("virtio-net-pci", "e1000e", "vmxnet3"):
+        with nodes(card) as (a, b):
+            b.guest.run("rm -f /tmp/ended")
+            b.wait_in_log("the link is up")
+            assert "the link is down" not in b.log(), "it was never"
+            digest = make(a.guest, LARGE)
+            a.guest.must("sarissa put pulled /tmp/sent")
+            b.guest.must("(sarissa get pulled /tmp/got --timeout 60; echo $? >/tmp/ended) >/tmp/get.log 2>&1 &")
+            netlib.wait_for(lambda: b.counter("rx_chunks") > 100, netlib.PATIENCE_S, "chunks come")
+            for guest in guests():
+                guest.link(card, False)
+            b.wait_in_log("the link is down")
+            for guest in guests():
+                guest.link(card, True)
+            b.wait_in_log("the link is up")
+            netlib.wait_for(lambda: b.guest.run("cat /tmp/ended")[0] == 0, netlib.PATIENCE_S, "the get ends")
+            ended = b.guest.must("cat /tmp/ended /tmp/get.log; rm -f /tmp/ended")
+            if ended.startswith("0"):
+                assert b.guest.must("md5sum </tmp/got") == digest, "other bytes"
+            else:
+                assert "sarissa: " in ended, f"it does not say why: {ended}"
+            a.guest.must("sarissa rm pulled")
+            netlib.wait_for(b.ready, netlib.PATIENCE_S, "both are up again")
+            cross(a, b, MIB)
+
+
+def a_dataplane_is_killed():
+    """The sender's, in the middle of a get, and started again: the card and the store are there."""
+    with nodes("virtio-net-pci") as (a, b):
+        b.guest.run("rm -f /tmp/ended")
+        digest = make(a.guest, LARGE)
+        a.guest.must("sarissa put killed /tmp/sent")
+        b.guest.must("(sarissa get killed /tmp/got --timeout 60; echo $? >/tmp/ended) >/tmp/get.log 2>&1 &")
+        netlib.wait_for(lambda: b.counter("rx_chunks") > 100, netlib.PATIENCE_S, "chunks come")
+        a.kill("dataplane")
+        a.guest.run("rm /tmp/dataplane.log")
+        a.start("dataplane")
+        a.wait_in_log("ready on")
+        netlib.wait_for(lambda: b.guest.run("cat /tmp/ended")[0] == 0, netlib.PATIENCE_S, "the get ends")
+        ended = b.guest.must("cat /tmp/ended /tmp/get.log; rm -f /tmp/ended")
+        assert ended.startswith("0"), f"the get failed: {ended}"
+        assert b.guest.must("md5sum </tmp/got") == digest, "other bytes"
+
+
+def a_card_is_unplugged():
+    """The last case: it is not there afterwards."""
+    with nodes("virtio-net-pci") as (a, b):
+        a.guest.unplug("virtio-net-pci")
+        a.wait_in_log("the card has been taken away")
+        netlib.wait_for(lambda: not a.alive(), netlib.PATIENCE_S, "the dataplane ends")
 
 
 with contextlib.ExitStack() as stack:
-    netlib.run(objects_cross_virtio)
+    netlib.run(objects_cross_virtio, objects_cross_e1000e, objects_cross_vmxnet3,
+               objects_cross_a_card_of_uio, the_link_is_pulled, a_dataplane_is_killed, a_card_is_unplugged)
