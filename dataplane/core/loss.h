@@ -34,7 +34,7 @@ void loss_answered(struct engine *e, struct conn *c);
 enum loss_silence { SILENCE_OF_NOBODY, SILENCE_OF_ONE, SILENCE_OF_ALL };
 static inline enum loss_silence loss_heard(struct engine *e, struct conn *c)
 {
-	bool one = e->now_ns - c->last_rx_ns >= LOSS_SILENCE_NS;
+	bool one = e->now_ns - c->last_rx_ns >= state_max(LOSS_SILENCE_NS, c->loss.min_rtt_ns);
 	bool all = e->unanswered > 0 && e->now_ns - e->heard_ns >= LOSS_SILENCE_NS;
 
 	c->last_rx_ns = e->heard_ns = e->now_ns;

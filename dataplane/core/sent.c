@@ -203,6 +203,7 @@ struct sent_news {
 	bool large, small; /* for the path MTU */
 	uint64_t newest_time_ns;
 	bool largest_is_new;
+	bool first_rtt; /* a late one has told the first round trip */
 	uint64_t largest_time_ns;
 };
 
@@ -241,6 +242,10 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		e->count->lost_spurious++;
 		c->tally.lost_spurious++;
 		loss_spurious(c);
+		if (c->loss.srtt_ns == 0 && s->kind > SENT_MSG) { /* its time is still there */
+			loss_rtt(e, c, e->now_ns - s->time_ns);
+			news->first_rtt = true;
+		}
 		if (s->state == SENT_LOST) {
 			s->state = SENT_ACKED;
 			c->tx.lost[s->lost_at].kind = SENT_NOTHING;
@@ -283,6 +288,13 @@ bool sent_ack_short(struct engine *e, struct conn *c, uint64_t largest, const ui
 	return sent_ack(e, c, frame);
 }
 
+static void sent_answered(struct engine *e, struct conn *c)
+{
+	loss_answered(e, c);
+	c->loss.probes_due = 0;
+	c->loss.waiting_since_ns = 0;
+}
+
 bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 {
 	uint32_t words = frame[ACK_AT_WORDS];
@@ -306,15 +318,14 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 			bits &= UINT64_MAX << (kept - base);
 		sent_ack_word(e, c, base, bits, largest, &news);
 	}
+	if (news.packets > 0 || news.first_rtt) /* before that all answers may be late ones */
+		sent_answered(e, c);
 	if (news.packets == 0)
 		return true;
 	if (!c->tx.any_acked || largest > c->tx.largest_acked)
 		c->tx.largest_acked = largest;
 	c->tx.any_acked = true;
 	c->loss.rack_time_ns = state_max(c->loss.rack_time_ns, news.newest_time_ns);
-	loss_answered(e, c);
-	c->loss.probes_due = 0;
-	c->loss.waiting_since_ns = 0;
 	if (news.largest_is_new) {
 		uint64_t delay = (uint64_t)wire_get16(frame + ACK_AT_DELAY) * ACK_DELAY_UNIT_NS;
 		uint64_t took = e->now_ns - news.largest_time_ns;

@@ -469,6 +469,34 @@ static void losses_against_the_rule(void **state)
 	assert_true(r->counters.lost_pkts > 100);
 }
 
+/* Answers that take longer than the probes wait are answers: they tell how long the way is, and
+ * that nobody need be asked again. Else two ends would ask each other for ever. */
+static void late_answers_are_answers(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct packet p;
+
+	peer.c->loss.srtt_ns = 0;
+	peer.c->ping_due = true;
+	conn_wake(r->e, peer.c);
+	assert_true(rig_take(r, &p));
+	uint64_t sent_ns = r->now_ns;
+	uint64_t pn = p.pn;
+	rig_drain(r);
+	for (uint32_t k = 0; k < 10 && sent_outstanding(r->e, peer.c, pn); k++) {
+		rig_pass(r, 20000000);
+		rig_drain(r);
+	}
+	assert_false(sent_outstanding(r->e, peer.c, pn));
+	assert_true(peer.c->loss.pto_count > 0);
+	peer_ack(r, &peer, pn);
+	assert_int_equal(r->counters.lost_spurious, 1);
+	assert_int_equal(peer.c->loss.srtt_ns, r->now_ns - sent_ns);
+	assert_int_equal(peer.c->loss.pto_count, 0);
+	assert_int_equal(r->e->unanswered, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +514,7 @@ int main(void)
 		test_rig(nothing_under_way_needs_no_probe),
 		cmocka_unit_test(a_stream_behind_a_queue_asks_first),
 		test_rig(losses_against_the_rule),
+		test_rig(late_answers_are_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
