@@ -49,6 +49,9 @@ static const struct doctor_cause doctor_causes[] = {
 	{"drop_conn_full", false, "more peers than the connection table holds, or a flood"},
 	{"drop_reset", false, "forged resets: filter their source"},
 	{"drop_events_full", false, "control does not keep up: give it CPU time, or see its log"},
+	{"path_narrowed", false,
+	 "packets of a size that used to pass vanish: look for a smaller MTU on the way; sarissa peers "
+	 "names the path"},
 	{"io_events_waited", true,
 	 "control does not take events as fast as they come: give it CPU time"},
 	{"io_handover_full", true, "a worker lacks CPU time, or --cores puts two on one core"},

@@ -126,13 +126,19 @@ struct conn_cc {
 
 /* The search for what the path carries, in IP bytes; conn.mtu is the result: path_mtu.c. */
 struct conn_pmtu {
-	uint64_t round_ns; /* when the last of lost_rounds was counted */
-	uint64_t next_ns;
-	uint16_t target, low, high, probe;
-	uint8_t tries;
-	uint8_t lost_rounds; /* large packets lost in so many rounds, none arrived since */
-	bool searching, probe_out;
-	bool small_passes; /* a small packet arrived since large ones began to vanish */
+	uint64_t round_ns;     /* when the last of lost_rounds was counted */
+	uint64_t next_ns;      /* when the next trial or search is due */
+	uint32_t trial;	       /* number of the latest: earlier ones speak of other sizes */
+	uint16_t target, high; /* what both links take; the least size that has failed */
+	uint16_t probe;	       /* the size under test */
+	uint16_t doubt;	       /* the least size that vanished, while none so large arrives; or 0 */
+	uint8_t lost_rounds;   /* rounds in which such packets were lost */
+	uint8_t misses;	       /* trials that the probe has failed in a row */
+	uint8_t trials;	       /* doublings of the pause between trials, */
+	uint8_t raises;	       /* and between searches */
+	uint8_t out;	       /* which packets of the trial are under way: path_mtu.c */
+	bool testing;	       /* searching, or in doubt */
+	bool searching;
 };
 
 /* Opening: handshake.c. */

@@ -4,32 +4,71 @@
 #include "state.h"
 
 /*
- * RFC 8899 without its raise of every size: first the largest that both links take, which mostly
- * passes, then by bisection between what passed and what did not.
+ * Silence says nothing about sizes: hosts that are busy, queues that are full and peers that are
+ * gone are silent, too. So a size is tested by trials. Each sends a *probe* of that size and right
+ * behind it a *witness* of MTU_BASE. The probe is missed when the witness is acknowledged and the
+ * probe is not; all else says nothing. A size fails when it was missed several times in a row, over
+ * a time in which a queue that takes small packets rather than large ones drains. Any packet of
+ * that size that is acknowledged, however late, overturns the verdict.
+ *
+ * state      | begins when                           | tests                  | ends in
+ * searching  | the connection is up; a size failed   | target, then bisection | settled
+ * settled    | nothing is left to test               | nothing                | searching, doubt
+ * doubt      | packets that used to pass vanish      | the least of them      | settled; searching
+ * from |                                       |                        | MTU_BASE when it fails
  */
 
-#define PATH_MTU_TRIES	  5  /* of one size: at 30 % loss one search in 400 misjudges it */
-#define PATH_MTU_ROUNDS	  4  /* in which large packets are lost and small ones pass: no accident */
-#define PATH_MTU_STEP	  16 /* bisect no finer */
-#define PATH_MTU_RAISE_NS UINT64_C(30000000000) /* a fault, and mended; RFC 8899: 600 s */
+enum {
+	PATH_MTU_MISSES = 8, /* one in 65,536 at random losses of a half */
+	/* Where a size is tried again that has failed: a wrong verdict changes nothing. */
+	PATH_MTU_MISSES_AGAIN = 3,
+	PATH_MTU_ROUNDS = 2, /* in which large packets vanish and none passes: doubt */
+	PATH_MTU_STEP = 16,  /* bisect no finer */
+};
+
+/* Between trials of one size, doubled for each, up to the most: 160 ms for 8. */
+#define PATH_MTU_GAP_NS	    UINT64_C(4000000)
+#define PATH_MTU_GAP_MAX_NS UINT64_C(32000000)
+/* From one search to the next, doubled for each in vain: a narrow path is a fault that is mended.
+ */
+#define PATH_MTU_RAISE_NS     UINT64_C(500000000)
+#define PATH_MTU_RAISE_MAX_NS UINT64_C(32000000000)
+
+/* conn_pmtu.out */
+enum { PROBE_OUT = 1, WITNESS_DUE = 2, WITNESS_OUT = 4, WITNESS_SEEN = 8 };
+
+/* Tests this size from now on; what is out speaks of another. */
+static void path_mtu_test(struct engine *e, struct conn *c, uint32_t bytes)
+{
+	c->pmtu.probe = (uint16_t)bytes;
+	c->pmtu.misses = c->pmtu.trials = 0;
+	c->pmtu.out = 0;
+	c->pmtu.trial++;
+	c->pmtu.next_ns = e->now_ns;
+	conn_wake(e, c);
+}
 
 static void path_mtu_settle(struct engine *e, struct conn *c)
 {
-	c->pmtu.searching = false;
-	c->pmtu.next_ns = c->mtu < c->pmtu.target ? e->now_ns + PATH_MTU_RAISE_NS : NEVER;
-	conn_wake(e, c); /* chunks that waited for the answer go on, or fail */
+	uint64_t pause_ns = PATH_MTU_RAISE_NS << c->pmtu.raises;
+
+	c->pmtu.searching = c->pmtu.testing = false;
+	c->pmtu.out = 0;
+	c->pmtu.trial++;
+	c->pmtu.next_ns = NEVER;
+	if (c->mtu < c->pmtu.target) {
+		c->pmtu.next_ns = e->now_ns + pause_ns;
+		c->pmtu.raises += pause_ns < PATH_MTU_RAISE_MAX_NS;
+	}
+	conn_wake(e, c); /* chunks that waited for the answer go on */
 }
 
-static void path_mtu_next(struct engine *e, struct conn *c)
+static void path_mtu_bisect(struct engine *e, struct conn *c)
 {
-	c->pmtu.tries = 0;
-	c->pmtu.probe_out = false;
-	if (c->pmtu.high - c->pmtu.low < PATH_MTU_STEP) {
+	if (c->pmtu.high - c->mtu < PATH_MTU_STEP)
 		path_mtu_settle(e, c);
-		return;
-	}
-	c->pmtu.probe = (uint16_t)((c->pmtu.low + c->pmtu.high + 1) / 2);
-	conn_wake(e, c);
+	else
+		path_mtu_test(e, c, (c->mtu + c->pmtu.high + 1u) / 2);
 }
 
 void path_mtu_start(struct engine *e, struct conn *c)
@@ -41,68 +80,115 @@ void path_mtu_start(struct engine *e, struct conn *c)
 		path_mtu_settle(e, c);
 		return;
 	}
-	c->pmtu.low = c->mtu;
 	c->pmtu.high = (uint16_t)(c->pmtu.target + 1); /* the first size that may fail */
-	c->pmtu.probe = c->pmtu.target;
-	c->pmtu.searching = true;
-	c->pmtu.probe_out = false;
-	c->pmtu.tries = 0;
-	c->pmtu.next_ns = NEVER;
+	c->pmtu.searching = c->pmtu.testing = true;
+	path_mtu_test(e, c, c->pmtu.target);
 }
 
-bool path_mtu_due(const struct conn *c, uint64_t now_ns)
+uint16_t path_mtu_next(struct engine *e, struct conn *c)
 {
-	if (c->pmtu.searching)
-		return !c->pmtu.probe_out;
-	return now_ns >= c->pmtu.next_ns;
-}
-
-void path_mtu_acked(struct engine *e, struct conn *c, uint32_t bytes)
-{
-	if (bytes > c->mtu)
-		c->mtu = (uint16_t)bytes;
-	if (!c->pmtu.searching || bytes != c->pmtu.probe)
-		return;
-	c->pmtu.low = (uint16_t)bytes;
-	path_mtu_next(e, c);
-}
-
-void path_mtu_lost(struct engine *e, struct conn *c, uint32_t bytes)
-{
-	if (!c->pmtu.searching || bytes != c->pmtu.probe)
-		return;
-	c->pmtu.probe_out = false;
-	conn_wake(e, c);
-	if (c->loss.pto_count > 0) /* nothing came back at all: that says nothing about sizes */
-		return;
-	if (++c->pmtu.tries < PATH_MTU_TRIES)
-		return;
-	c->pmtu.high = (uint16_t)bytes;
-	path_mtu_next(e, c);
-}
-
-void path_mtu_passed(struct conn *c, bool large, bool small)
-{
-	if (large) {
-		c->pmtu.lost_rounds = 0;
-		c->pmtu.small_passes = false;
-	} else if (small && c->pmtu.lost_rounds > 0) {
-		c->pmtu.small_passes = true;
+	if (c->pmtu.out & WITNESS_DUE) {
+		c->pmtu.out ^= WITNESS_DUE | WITNESS_OUT;
+		c->pmtu.next_ns = NEVER;
+		return MTU_BASE;
 	}
+	if (!c->pmtu.testing)
+		path_mtu_start(e, c);
+	if (!c->pmtu.testing)
+		return 0;
+	c->pmtu.trial++;
+	if (c->pmtu.trials == 0) { /* mostly passes: something small tells whether anything does */
+		c->pmtu.out = PROBE_OUT;
+		c->pmtu.next_ns = NEVER;
+		c->ping_due = true;
+	} else {
+		c->pmtu.out = PROBE_OUT | WITNESS_DUE; /* at once */
+	}
+	return c->pmtu.probe;
+}
+
+/* The size under test does not pass. */
+static void path_mtu_fails(struct engine *e, struct conn *c)
+{
+	c->pmtu.high = c->pmtu.probe;
+	if (c->pmtu.searching) {
+		path_mtu_bisect(e, c);
+		return;
+	}
+	e->count->path_narrowed++;
+	c->mtu = MTU_BASE;
+	c->pmtu.doubt = c->pmtu.lost_rounds = c->pmtu.raises = 0;
+	c->pmtu.searching = true;
+	path_mtu_bisect(e, c);
+}
+
+/* Both packets of a trial are accounted for, and the probe is not there. */
+static void path_mtu_trial_ends(struct engine *e, struct conn *c)
+{
+	uint32_t enough = c->pmtu.raises > 1 ? PATH_MTU_MISSES_AGAIN : PATH_MTU_MISSES;
+	uint64_t gap = c->pmtu.trials > 0 ? PATH_MTU_GAP_NS << (c->pmtu.trials - 1) : 0;
+
+	c->pmtu.misses += (c->pmtu.out & WITNESS_SEEN) != 0;
+	c->pmtu.out = 0;
+	if (c->pmtu.misses >= enough) {
+		path_mtu_fails(e, c);
+		return;
+	}
+	c->pmtu.trials += gap < PATH_MTU_GAP_MAX_NS;
+	c->pmtu.next_ns = e->now_ns + gap;
+	conn_wake(e, c);
+}
+
+void path_mtu_passes(struct engine *e, struct conn *c, uint32_t bytes)
+{
+	if (c->pmtu.doubt > 0 && bytes >= c->pmtu.doubt) {
+		c->pmtu.doubt = c->pmtu.lost_rounds = 0;
+		if (c->pmtu.testing && !c->pmtu.searching)
+			path_mtu_settle(e, c);
+	}
+	if (bytes <= c->mtu)
+		return;
+	c->mtu = (uint16_t)bytes;
+	c->pmtu.raises = 0;
+	if (!c->pmtu.searching || bytes >= c->pmtu.high)
+		path_mtu_start(e, c); /* what had failed passes */
+	else if (bytes >= c->pmtu.probe)
+		path_mtu_bisect(e, c);
+}
+
+void path_mtu_acked(struct engine *e, struct conn *c, uint32_t trial, uint32_t bytes)
+{
+	if (bytes > MTU_BASE) {
+		path_mtu_passes(e, c, bytes);
+	} else if (trial == c->pmtu.trial && (c->pmtu.out & WITNESS_OUT) != 0) {
+		c->pmtu.out ^= WITNESS_OUT | WITNESS_SEEN;
+		if ((c->pmtu.out & PROBE_OUT) == 0)
+			path_mtu_trial_ends(e, c);
+	}
+}
+
+void path_mtu_lost(struct engine *e, struct conn *c, uint32_t trial, uint32_t bytes)
+{
+	if (trial != c->pmtu.trial)
+		return;
+	c->pmtu.out &= (uint8_t) ~(bytes > MTU_BASE ? PROBE_OUT : WITNESS_OUT);
+	if ((c->pmtu.out & (PROBE_OUT | WITNESS_DUE | WITNESS_OUT)) == 0)
+		path_mtu_trial_ends(e, c);
 }
 
 void path_mtu_vanished(struct engine *e, struct conn *c, const struct sent *s)
 {
-	if (c->mtu <= MTU_BASE || !path_mtu_large(c, s->bytes) || s->time_ns < c->pmtu.round_ns)
+	uint32_t bytes = s->bytes + conn_overhead(c);
+
+	if (bytes <= MTU_BASE || bytes > c->mtu || s->time_ns < c->pmtu.round_ns)
 		return;
 	c->pmtu.round_ns = e->now_ns;
-	if (c->pmtu.lost_rounds < UINT8_MAX)
-		c->pmtu.lost_rounds++;
-	if (c->pmtu.lost_rounds > 1)
-		c->ping_due = true; /* does anything pass? */
-	if (c->pmtu.lost_rounds < PATH_MTU_ROUNDS || !c->pmtu.small_passes)
+	if (c->pmtu.doubt == 0 || bytes < c->pmtu.doubt)
+		c->pmtu.doubt = (uint16_t)bytes;
+	c->pmtu.lost_rounds += c->pmtu.lost_rounds < PATH_MTU_ROUNDS;
+	if (c->pmtu.lost_rounds < PATH_MTU_ROUNDS || (c->pmtu.testing && !c->pmtu.searching))
 		return;
-	path_mtu_passed(c, true, false);
-	c->mtu = MTU_BASE;
-	path_mtu_start(e, c);
+	c->pmtu.searching = false;
+	c->pmtu.testing = true;
+	path_mtu_test(e, c, c->pmtu.doubt);
 }

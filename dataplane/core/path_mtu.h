@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The largest packet that the path carries, after RFC 8899. transmit.c sends the probes, sent.c
- * tells what became of them and of all other packets.
+ * The largest packet that the path carries, after RFC 8899. transmit.c sends what path_mtu_next()
+ * asks for; sent.c tells what became of it and of all other packets. It knows nothing of streams.
  */
 #ifndef SARISSA_DATAPLANE_CORE_PATH_MTU_H
 #define SARISSA_DATAPLANE_CORE_PATH_MTU_H
@@ -12,17 +12,22 @@ struct sent;
 
 enum { MTU_BASE = 1280 }; /* IP bytes every path carries (RFC 8200, 5) */
 
+/* Begins a search between what is known to pass and what both links take. */
 void path_mtu_start(struct engine *e, struct conn *c);
-bool path_mtu_due(const struct conn *c, uint64_t now_ns);
-void path_mtu_acked(struct engine *e, struct conn *c, uint32_t bytes);
-void path_mtu_lost(struct engine *e, struct conn *c, uint32_t bytes);
-/* Packets other than probes were acknowledged, or one was lost: when large ones vanish for several
- * rounds while small ones pass, goes back to the base and searches again. */
-void path_mtu_passed(struct conn *c, bool large, bool small);
+/* IP bytes of the padded PING that is to leave now, as c->pmtu.next_ns has come; 0: none after all.
+ * It is of trial c->pmtu.trial. */
+uint16_t path_mtu_next(struct engine *e, struct conn *c);
+/* What became of such a packet. */
+void path_mtu_acked(struct engine *e, struct conn *c, uint32_t trial, uint32_t bytes);
+void path_mtu_lost(struct engine *e, struct conn *c, uint32_t trial, uint32_t bytes);
+/* Another packet was declared lost. */
 void path_mtu_vanished(struct engine *e, struct conn *c, const struct sent *s);
-static inline bool path_mtu_large(const struct conn *c, uint16_t bytes)
+/* A packet of so many IP bytes has arrived, whatever had been concluded about it before. */
+void path_mtu_passes(struct engine *e, struct conn *c, uint32_t bytes);
+static inline void path_mtu_passed(struct engine *e, struct conn *c, uint32_t bytes)
 {
-	return bytes > MTU_BASE - conn_overhead(c);
+	if (bytes > c->mtu || c->pmtu.doubt > 0)
+		path_mtu_passes(e, c, bytes);
 }
 
 #endif

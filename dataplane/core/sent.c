@@ -93,7 +93,7 @@ static void sent_deliver(struct engine *e, struct conn *c, const struct sent *s)
 		msg_acked(e, c->main, s->a, s->b);
 		break;
 	case SENT_PROBE:
-		path_mtu_acked(e, c, s->b);
+		path_mtu_acked(e, c, s->a, s->b);
 		break;
 	default:
 		break;
@@ -146,7 +146,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 			c->resets[c->resets_count++] = s->a;
 		break;
 	case SENT_PROBE:
-		path_mtu_lost(e, c, s->b);
+		path_mtu_lost(e, c, s->a, s->b);
 		return; /* says nothing about congestion (RFC 8899, 3) */
 	default:
 		c->ping_due = true;
@@ -200,7 +200,7 @@ void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
 struct sent_news {
 	uint64_t bytes;
 	uint32_t packets;
-	bool large, small; /* for the path MTU */
+	uint32_t bytes_max; /* of one packet, late ones as well: for the path MTU */
 	uint64_t newest_time_ns;
 	bool largest_is_new;
 	bool first_rtt; /* a late one has told the first round trip */
@@ -223,8 +223,7 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		s->state = SENT_ACKED;
 		news->bytes += s->bytes;
 		news->packets++;
-		news->large |= path_mtu_large(c, s->bytes) && s->kind != SENT_PROBE;
-		news->small |= !path_mtu_large(c, s->bytes);
+		news->bytes_max = (uint32_t)state_max(news->bytes_max, s->bytes);
 		if (s->time_ns > news->newest_time_ns)
 			news->newest_time_ns = s->time_ns;
 		if (base + slot % 64 == largest) {
@@ -246,6 +245,7 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 			loss_rtt(e, c, e->now_ns - s->time_ns);
 			news->first_rtt = true;
 		}
+		news->bytes_max = (uint32_t)state_max(news->bytes_max, s->bytes);
 		if (s->state == SENT_LOST) {
 			s->state = SENT_ACKED;
 			c->tx.lost[s->lost_at].kind = SENT_NOTHING;
@@ -318,6 +318,7 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 			bits &= UINT64_MAX << (kept - base);
 		sent_ack_word(e, c, base, bits, largest, &news);
 	}
+	path_mtu_passed(e, c, news.bytes_max + conn_overhead(c));
 	if (news.packets > 0 || news.first_rtt) /* before that all answers may be late ones */
 		sent_answered(e, c);
 	if (news.packets == 0)
@@ -335,7 +336,6 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 			loss_rtt(e, c, sample);
 		loss_one_way(e, c, wire_get32(frame + ACK_AT_ARRIVAL), news.largest_time_ns);
 	}
-	path_mtu_passed(c, news.large, news.small);
 	sent_advance_oldest(e, c);
 	congestion_acked(e, c, news.bytes, news.packets, largest);
 	loss_detect(e, c);

@@ -17,7 +17,7 @@ enum sent_kind {
 	SENT_GRANT,   /* a: IN edge handle */
 	SENT_RESET,   /* a: stream */
 	SENT_PING,
-	SENT_PROBE, /* path MTU probe; b: IP bytes */
+	SENT_PROBE, /* path MTU probe or witness; a: trial, b: IP bytes */
 };
 
 enum sent_state {

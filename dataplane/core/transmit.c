@@ -79,17 +79,14 @@ static bool transmit_ping(struct conn *c, struct draft *d)
 
 static bool transmit_probe(struct engine *e, struct conn *c, struct draft *d)
 {
-	if (!path_mtu_due(c, e->now_ns))
+	uint16_t bytes = e->now_ns < c->pmtu.next_ns ? 0 : path_mtu_next(e, c);
+
+	if (bytes == 0)
 		return false;
-	if (!c->pmtu.searching)
-		path_mtu_start(e, c);
-	if (!c->pmtu.searching)
-		return false;
-	c->pmtu.probe_out = true;
-	c->ping_due = true; /* behind it: shows whether anything passes */
 	d->kind = SENT_PROBE;
-	d->b = c->pmtu.probe;
-	d->pad_to = (uint16_t)(c->pmtu.probe - conn_overhead(c));
+	d->a = c->pmtu.trial;
+	d->b = bytes;
+	d->pad_to = (uint16_t)(bytes - conn_overhead(c));
 	d->frame_bytes = PING_BYTES;
 	d->frame[0] = FRAME_PING;
 	return true;

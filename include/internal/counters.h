@@ -33,6 +33,7 @@
 	X(lost_pkts, "packets", "sent packets declared lost")                               \
 	X(lost_spurious, "packets", "packets declared lost and acknowledged later")         \
 	X(tail_probes, "packets", "probes sent because acknowledgements stopped")           \
+	X(path_narrowed, "connections", "paths that no longer carry packets of a size")     \
 	X(cookies_sent, "packets", "cookies sent to addresses without a connection")        \
 	X(paths_impaired, "paths", "paths that brought nothing while others did")           \
 	X(conns_opened, "connections", "connections established")                           \
