@@ -16,7 +16,7 @@
 #include "core/base/lanes.h"
 
 enum {
-	MESSAGE_VERSION = 15,
+	MESSAGE_VERSION = 16,
 	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
