@@ -12,6 +12,7 @@ enum buffer_kind {
 	BUFFER_NONE = 0,
 	BUFFER_READ = 0x53425244, /* not values that stray memory is likely to hold */
 	BUFFER_WRITE = 0x53425752,
+	BUFFER_PRIVATE = 0x53425056, /* memory of this process, no object */
 };
 
 struct buffer {
@@ -20,7 +21,7 @@ struct buffer {
 	uint32_t slot;
 	uint32_t store; /* sar.stores when it was taken */
 	uint64_t generation;
-	void *base; /* BUFFER_WRITE: the mapping */
+	void *base; /* BUFFER_WRITE, BUFFER_PRIVATE: the mapping */
 	uint64_t bytes;
 };
 _Static_assert(sizeof(struct buffer) == sizeof(((sar_buffer *)0)->reserved),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading objects: get, get_begin, wait, release. */
 #include <errno.h>
+#include <sys/mman.h>
 #include "buffer.h"
 #include "deadline.h"
 #include "error.h"
@@ -262,9 +263,13 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 void get_give_back(struct sar *s, sar_buffer *b)
 {
 	struct buffer own = buffer_get(b);
-	if (own.kind != BUFFER_READ)
+	if (own.kind == BUFFER_PRIVATE)
+		munmap(own.base, own.bytes);
+	else if (own.kind != BUFFER_READ)
 		return;
 	*b = (sar_buffer){0};
+	if (own.kind == BUFFER_PRIVATE)
+		return;
 	if (*s->fork_guard == 0)
 		return;
 	handle_give_pin(s, own.pin);

@@ -346,7 +346,11 @@ enum sar_dtype {
 	SAR_U64,
 };
 
-enum { SAR_REDUCE_SPREAD = 1 }; /* sar_reduction.flags */
+/* sar_reduction.flags */
+enum {
+	SAR_REDUCE_SPREAD = 1,
+	SAR_REDUCE_BLOCK = 2, /* of a switch: f32 as integers with an exponent per chunk */
+};
 
 /* How to reduce. Zero what is not used, also reserved. */
 typedef struct sar_reduction {
@@ -431,6 +435,72 @@ int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsig
  */
 int sar_allreduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 		  const sar_reduction *how, int64_t timeout_ns, sar_buffer *out);
+
+/*
+ * A member's place in a group whose sums a switch makes on the way (docs/aggregation.md).
+ */
+typedef struct sar_switch sar_switch;
+
+typedef struct sar_switch_options {
+	const char *address; /* IPv4, of the switch or of the host that stands in for it */
+	uint32_t group;	     /* a number that this set of members has not used before */
+	uint32_t member;     /* 0 to members - 1, another one for each */
+	uint32_t members;    /* 1 to 64 */
+	uint32_t quorum;     /* so many suffice at the deadline; 0: all */
+	int64_t deadline_ns; /* after the first contribution to a chunk; 0: at once */
+	uint64_t reserved[4];
+} sar_switch_options;
+
+/* How an allreduce through a switch went. */
+typedef struct sar_switch_result {
+	uint64_t in_all;  /* bit i: member i is in every chunk */
+	uint32_t fewest;  /* members that are in a chunk */
+	uint32_t through; /* 1: the switch made it; 0: the nodes did, the switch had failed */
+	uint64_t packets; /* that this member sent */
+	uint64_t polls;	  /* of these, questions about results that were late */
+	uint64_t resent;  /* of these, chunks that were lost before */
+	int64_t duration_ns;
+	uint64_t reserved[4];
+} sar_switch_result;
+
+/*
+ * Joins a group at a switch. The first member to come makes the group there, with its policy.
+ *
+ * Ownership: how is not used after the call. *out is the caller's until sar_switch_leave.
+ * Errors: -ENETUNREACH nothing answered there for 0.2 s. -ENOSPC the switch has no room for a
+ * group. -EEXIST the group has another number of members. -EINVAL.
+ */
+int sar_switch_join(const sar_switch_options *how, sar_switch **out);
+
+/* Ends the membership and frees it. NULL does nothing. */
+void sar_switch_leave(sar_switch *w);
+
+/*
+ * Combines the arrays of all members into the target of each. All members call it with the same
+ * shape, and the same number of times.
+ *
+ * Shapes: bytes bytes at source and at target, which may be the same. how has op, dtype, and in
+ * flags SAR_REDUCE_BLOCK or 0; the rest is 0. out may be NULL.
+ * Ownership: nothing is used after the call. The target is undefined after an error.
+ * Errors: -ENETUNREACH the switch was silent for 0.2 s. -ETIMEDOUT other members did not send
+ * theirs. -ESTALE a quorum went on without this member. -ENOTSUP the switch cannot compute that.
+ * After an error leave, and join a group of another number.
+ */
+int sar_switch_allreduce(sar_switch *w, const void *source, void *target, uint64_t bytes,
+			 const sar_reduction *how, int64_t timeout_ns, sar_switch_result *out);
+
+/*
+ * sar_allreduce through a switch. Member i has sources[i]. If the switch fails, this is an ordinary
+ * sar_allreduce: out->through tells. Member 0 makes the object target, which others can get;
+ * *buffer has the result on every member.
+ *
+ * Shapes: those of sar_allreduce; count is the number of members; num, min and SPREAD are not used.
+ * Ownership: *buffer is the caller's until sar_release.
+ * Errors: those of sar_allreduce.
+ */
+int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, const sar_id *sources,
+		      unsigned count, const sar_reduction *how, int64_t timeout_ns,
+		      sar_buffer *buffer, sar_switch_result *out);
 
 /*
  * sar_get of count objects, which arrive side by side. All or nothing: when one fails, the call

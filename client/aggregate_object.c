@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sar_switch_reduce: an allreduce of objects through a switch, and by the nodes when the switch
+ * fails. Called by the library's users only.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "aggregate.h"
+#include "buffer.h"
+#include "deadline.h"
+#include "error.h"
+
+#define STEP_NS 1000000u /* how often a source that grows is looked at */
+
+enum { PUBLISH_BYTES = 1 << 20 };
+
+struct reduction {
+	sar *s;
+	sar_switch *w;
+	sar_buffer source, target; /* target: member 0's object, or private memory */
+	bool first;		   /* member 0 */
+	int64_t deadline;
+};
+
+static int private_make(uint64_t size, sar_buffer *out)
+{
+	uint64_t bytes = size ? size : 1;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (at == MAP_FAILED)
+		return error_set(-ENOMEM, "no memory for %llu bytes", (unsigned long long)bytes);
+	struct buffer own = {.kind = BUFFER_PRIVATE, .base = at, .bytes = bytes};
+	*out = (sar_buffer){.data = at, .size = size, .ready = size};
+	buffer_set(out, &own);
+	return 0;
+}
+
+static void give_up(struct reduction *r)
+{
+	if (r->first)
+		sar_abort(r->s, &r->target);
+	else
+		sar_release(r->s, &r->target);
+}
+
+/* What readers of the target on other nodes may have. */
+static int publish(struct reduction *r)
+{
+	uint64_t ready = aggregate_ready(r->w);
+	if (!r->first || ready < r->target.ready + PUBLISH_BYTES)
+		return 0;
+	return sar_publish(r->s, &r->target, ready);
+}
+
+/* 1: all is in. */
+static int go_on(struct reduction *r)
+{
+	for (;;) {
+		bool grows = r->source.ready < r->source.size;
+		int64_t left = deadline_left(r->deadline);
+		uint64_t step = grows || r->first ? STEP_NS : (uint64_t)left;
+		if (step > (uint64_t)left)
+			step = (uint64_t)left;
+		int n = aggregate_step(r->w, r->source.ready, aggregate_now_ns() + step);
+		if (n != 0)
+			return n;
+		if (left <= 0)
+			return error_set(-ETIMEDOUT, "other members have not sent theirs");
+		n = publish(r);
+		if (n < 0)
+			return n;
+		if (grows)
+			n = sar_wait(r->s, &r->source, r->source.ready + 1, 0);
+		if (n < 0 && n != -ETIMEDOUT)
+			return n;
+	}
+}
+
+/* The result as its members have it. */
+static int finish(struct reduction *r, sar_id target, sar_buffer *out)
+{
+	if (!r->first) {
+		*out = r->target;
+		return 0;
+	}
+	int n = sar_seal(r->s, &r->target);
+	if (n < 0) {
+		sar_abort(r->s, &r->target);
+		return n;
+	}
+	return sar_get(r->s, target, deadline_left(r->deadline), out);
+}
+
+/* A member that is done may have made the target, or be about to give it up. */
+static int by_nodes(struct reduction *r, sar_id target, const char *name, const sar_id *sources,
+		    unsigned count, const sar_reduction *how, sar_buffer *out)
+{
+	sar_reduction plain = *how;
+	plain.flags = 0;
+	for (;;) {
+		int n = sar_allreduce(r->s, target, name, sources, count, &plain,
+				      deadline_left(r->deadline), out);
+		if (n != -EEXIST || deadline_left(r->deadline) <= 0)
+			return n;
+		n = sar_get(r->s, target, deadline_left(r->deadline), out);
+		if (n != -ESTALE && n != -ENODATA && n != -ENOENT)
+			return n;
+	}
+}
+
+static int by_switch(struct reduction *r, sar_id target, const char *name, const sar_reduction *how,
+		     sar_buffer *out, sar_switch_result *result)
+{
+	uint64_t begin = aggregate_now_ns();
+	int n = r->first ? sar_create(r->s, target, name, r->source.size, &r->target)
+			 : private_make(r->source.size, &r->target);
+	if (n < 0)
+		return n;
+	n = aggregate_begin(r->w, r->source.data, r->target.data, r->source.size, how);
+	if (n == 0)
+		n = go_on(r);
+	if (n < 0) {
+		struct error_kept words;
+		error_keep(&words);
+		give_up(r);
+		error_restore(&words);
+		return n;
+	}
+	if (result)
+		aggregate_result(r->w, begin, result);
+	return finish(r, target, out);
+}
+
+int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, const sar_id *sources,
+		      unsigned count, const sar_reduction *how, int64_t timeout_ns,
+		      sar_buffer *buffer, sar_switch_result *out)
+{
+	unsigned member, members;
+	aggregate_place(w, &member, &members);
+	if (count != members || timeout_ns <= 0)
+		return error_set(-EINVAL,
+				 "sar_switch_reduce: %u sources of %u members, timeout %lld", count,
+				 members, (long long)timeout_ns);
+	uint64_t begin = aggregate_now_ns();
+	struct reduction r = {.s = s,
+			      .w = w,
+			      .first = member == 0,
+			      .deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER
+								    : deadline_after(timeout_ns)};
+	int n = sar_get_begin(s, sources[member], timeout_ns, &r.source);
+	if (n < 0)
+		return n;
+	n = by_switch(&r, target, name, how, buffer, out);
+	sar_release(s, &r.source);
+	if (n == 0 || n == -ETIMEDOUT)
+		return n;
+	n = by_nodes(&r, target, name, sources, count, how, buffer);
+	if (n == 0 && out)
+		*out = (sar_switch_result){.duration_ns = (int64_t)(aggregate_now_ns() - begin)};
+	return n;
+}
