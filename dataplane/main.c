@@ -3,9 +3,33 @@
 #include "io/log.h"
 #include "io/node.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --role switch, as the first option: another program takes this one's place. */
+static int become_switch(char **argv)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("sarissa-switch"));
+	path[n > 0 ? n : 0] = 0;
+	char *slash = strrchr(path, '/');
+	if (slash) {
+		strcpy(slash + 1, "sarissa-switch");
+		execv(path, argv);
+	}
+	log_error("--role switch: %s does not start (%s): install it beside sarissa-dataplane",
+		  path, strerror(errno));
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	static struct options options[RAILS_MAX];
+	if (argc > 2 && strcmp(argv[1], "--role") == 0 && strcmp(argv[2], "switch") == 0)
+		return become_switch(argv);
 	switch (options_parse(argc, argv, options)) {
 	case OPTIONS_DONE:
 		return 0;

@@ -43,9 +43,9 @@ int xdp_find_socket(const int *known, unsigned count);
 /* Takes the program off and gives the interface up. */
 void xdp_release(struct xdp *x);
 
-/* The program that the driver attached, or -1. */
+/* The program that the driver attached to its first interface, or -1. */
 int xdp_attach_program(void);
-/* Takes it off. */
+/* Takes all of them off. */
 void xdp_attach_end(void);
 /* Why the driver could not attach the program; "" when it could. */
 const char *xdp_attach_error(void);

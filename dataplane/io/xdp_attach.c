@@ -20,8 +20,13 @@
 #include <unistd.h>
 #include "log.h"
 
+enum { ATTACHED_MAX = 32 };
+
 static char attach_error[256];
-static int attached_program = -1, attached_link = -1;
+static struct {
+	int ifindex, link, program;
+} attached[ATTACHED_MAX];
+static unsigned attached_count;
 
 const char *xdp_attach_error(void)
 {
@@ -30,16 +35,17 @@ const char *xdp_attach_error(void)
 
 int xdp_attach_program(void)
 {
-	return attached_program;
+	return attached_count ? attached[0].program : -1;
 }
 
 void xdp_attach_end(void)
 {
-	if (attached_link >= 0)
-		close(attached_link);
-	if (attached_program >= 0)
-		close(attached_program);
-	attached_link = attached_program = -1;
+	for (unsigned i = 0; i < attached_count; i++) {
+		close(attached[i].link);
+		if (attached[i].program >= 0)
+			close(attached[i].program);
+	}
+	attached_count = 0;
 }
 
 static int attach_link(int ifindex, int prog_fd, __u32 flags)
@@ -48,16 +54,27 @@ static int attach_link(int ifindex, int prog_fd, __u32 flags)
 	int fd = bpf_link_create(prog_fd, ifindex, BPF_XDP, &options);
 	if (fd < 0)
 		return fd;
-	attached_link = fd;
-	attached_program = fcntl(prog_fd, F_DUPFD_CLOEXEC, 0);
+	attached[attached_count].ifindex = ifindex;
+	attached[attached_count].link = fd;
+	attached[attached_count++].program = fcntl(prog_fd, F_DUPFD_CLOEXEC, 0);
 	return 0;
+}
+
+static bool is_attached(int ifindex)
+{
+	for (unsigned i = 0; i < attached_count; i++)
+		if (attached[i].ifindex == ifindex)
+			return true;
+	return false;
 }
 
 /* Taking it off (prog_fd < 0), which the driver does for each queue, is xdp_attach_end's. */
 int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_attach_opts *opts)
 {
-	if (prog_fd < 0 || attached_link >= 0)
+	if (prog_fd < 0 || is_attached(ifindex))
 		return 0;
+	if (attached_count == ATTACHED_MAX)
+		return -ENOSPC;
 	int error = attach_link(ifindex, prog_fd, flags);
 	if (error == 0 || (flags & XDP_FLAGS_MODES) || error == -EPERM || error == -EBUSY)
 		return error;

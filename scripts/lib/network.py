@@ -53,6 +53,17 @@ def limiter_name(node, rail=0):
     return f"ifb{node}r{rail}" if rail else f"ifb{node}"
 
 
+def aggregator_ip():
+    """Of the switch itself, when it aggregates (--switch)."""
+    return "10.77.255.254"
+
+
+def inner_names(node):
+    """The cable between a node's port, where limits and faults are, and the aggregating switch: the
+    port's end, the switch's end."""
+    return f"a{node}", f"s{node}"
+
+
 def batch(tool, netns, lines):
     """All lines in one call; a failure names the one that failed."""
     try:
@@ -86,6 +97,8 @@ def create(config):
     """The whole network of a cluster; the caller calls destroy() when this fails."""
     switch = switch_netns(config["name"])
     create_switches(config, ["br0"])
+    if config.get("switch"):
+        ip_batch(switch, [f"addr add {aggregator_ip()}/16 dev br0"])
     for node in range(config["nodes"]):
         create_host(config, node)
         create_port(config, node)
@@ -150,7 +163,29 @@ def create_host(config, node):
         pin_receive(netns, "eth0", node)
 
 
+def create_inner_port(config, node):
+    """A port whose packets all pass an interface of the aggregating switch, behind limits and faults. That
+    interface is in the bridge too, so the bridge takes over when the switch ends."""
+    switch, port = switch_netns(config["name"]), port_name(node)
+    (near, far), mtu = inner_names(node), config["mtu"]
+    ip_batch(switch, [f"link add name {near} mtu {mtu} type veth peer name {far} mtu {mtu}",
+                      f"link set {far} master br0 up", f"link set {near} up", f"link set {port} up"])
+    run("bridge", "-n", switch, "fdb", "replace", node_mac(node), "dev", far, "master", "static")
+    in_netns(switch, f"ethtool -K {near} gro on; ethtool -K {far} gro on")
+    redirect = "u32 match u32 0 0 action mirred egress redirect dev"
+    tc_batch(switch, [f"qdisc add dev {device} clsact" for device in (port, near)] +
+             [f"filter add dev {port} ingress pref {SHAPE_PREF} protocol all {redirect} {near}",
+              f"filter add dev {near} ingress pref {SHAPE_PREF} protocol all {redirect} {port}"])
+    if config["rate"]:
+        tc_batch(switch, limits(near, config["rate"], mtu) + limits(port, config["rate"], mtu))
+    if config["rate"] or config["workers"] > 1:
+        attach_port_program(switch, port, config)
+
+
 def create_port(config, node):
+    if config.get("switch"):
+        create_inner_port(config, node)
+        return
     switch = switch_netns(config["name"])
     join_bridge(config, node, "br0")
     tc_batch(switch, [f"qdisc add dev p{node} clsact"])

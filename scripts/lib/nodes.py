@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import network, process
 from .shell import Failure, build_dir, daemons_dir, run
-from .state import node_dir, topology_file
+from .state import cluster_dir, node_dir, topology_file
 
 KINDS = ("dataplane", "control")
 READY_S = 60.0  # a whole cluster answers within
@@ -72,6 +72,28 @@ def control_argv(config, node):
 
 def pid_file(config, node, kind):
     return node_dir(config, node) / f"{kind}.pid"
+
+
+def switch_argv(config):
+    """Of the switch that aggregates, in the place of the bridge."""
+    kind = {"dpdk": "af_xdp", "xdp": "xdp"}[config["switch"]]
+    ports = [f"{kind}:{network.inner_names(node)[1]}" for node in range(config["nodes"])]
+    return [binary("dataplane"), "--role", "switch", *(["--addr", network.aggregator_ip()] if kind == "af_xdp" else []),
+            *(word for port in ports for word in ("--port", port))]
+
+
+def switch_file(config, kind):
+    return cluster_dir(config["name"]) / f"switch.{kind}"
+
+
+def start_switch(config, until):
+    """The log has its counters, too, when it has ended."""
+    process.spawn(["ip", "netns", "exec", network.switch_netns(config["name"]), *switch_argv(config)],
+                  switch_file(config, "log"), switch_file(config, "pid"))
+    while "switches" not in switch_file(config, "log").read_text():
+        if process.alive(switch_file(config, "pid")) is None or time.monotonic() > until:
+            raise Failure(f"the switch does not come up: {switch_file(config, 'log').read_text()[-500:]}")
+        time.sleep(0.02)
 
 
 def forget(config, node, kind):
@@ -209,6 +231,8 @@ def start_all(config, which):
 def stop_all(config):
     """Ends every daemon, and whatever else still runs in the cluster's namespaces."""
     process.end_all(pids(config))
+    if config.get("switch") and (pid := process.alive(switch_file(config, "pid"))):
+        process.end_all([pid])
     for netns in network.namespaces(config["name"]):
         rest = [int(p) for p in run("ip", "netns", "pids", netns, check=False).split()]
         process.end_all([p for p in rest if p != os.getpid()], grace_s=1.0)

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa-switch: see docs/man/sarissa-switch.8. */
+#include "switch.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+#include "internal/arguments.h"
+#include "internal/notify.h"
+#include "io/log.h"
+
+enum { OPTION_FIRST = 256 };
+
+#define OPTIONS(X)                                                                       \
+	X(PORT, "port", "SPEC", "af_xdp:IFACE or xdp:IFACE, repeated; or once udp:ADDR") \
+	X(ADDR, "addr", "IP", "answer ARP for this address of the switch")               \
+	X(GROUPS, "groups", "N", "groups at a time, 1 to 64 (16)")                       \
+	X(WINDOW, "window", "N", "slots of a version: a power of two, 8 to 4096 (256)")  \
+	X(ROLE, "role", "ROLE", "switch, as sarissa-dataplane passes it on")             \
+	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")       \
+	X(HELP, "help", NULL, "this text")                                               \
+	X(VERSION, "version", NULL, "the version")
+
+enum {
+	OPTION_BEFORE_FIRST = OPTION_FIRST - 1,
+#define X(id, name, argument, help) OPTION_##id,
+	OPTIONS(X)
+#undef X
+};
+
+static volatile sig_atomic_t stop;
+
+static void end(int signal_number)
+{
+	stop = 1;
+}
+
+uint64_t switch_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+const char *switch_object(const char *name)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
+	for (int up = 0; n > 0 && up < 2; up++) {
+		path[n] = 0;
+		char *slash = strrchr(path, '/');
+		n = slash ? slash - path : 0;
+	}
+	if (n > 0) {
+		snprintf(path + n, sizeof(path) - (size_t)n, "/ebpf/%s", name);
+		if (access(path, R_OK) == 0)
+			return path;
+	}
+	snprintf(path, sizeof(path), "%s/%s", SARISSA_OBJECTS, name);
+	return path;
+}
+
+static int help(void)
+{
+	static const struct argument_help rows[] = {
+#define X(id, name, argument, text) {name, argument, text},
+		OPTIONS(X)
+#undef X
+	};
+	printf("Usage: sarissa-dataplane --role switch --port SPEC [OPTION...]\n"
+	       "A switch that adds up contributions on the way.\n\n");
+	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
+	return 0;
+}
+
+static const char *set_port(char *value, struct switch_options *o)
+{
+	struct in_addr ip;
+	bool xdp = strncmp(value, "xdp:", 4) == 0;
+	char *name = value + (xdp ? 4 : 7);
+	if (strncmp(value, "udp:", 4) == 0) {
+		o->host = value + 4;
+		return inet_pton(AF_INET, o->host, &ip) == 1 ? NULL
+							     : "not udp: and an IPv4 address";
+	}
+	if ((!xdp && strncmp(value, "af_xdp:", 7) != 0) || *name == '\0' || strchr(name, ','))
+		return "a port is af_xdp:IFACE, xdp:IFACE or udp:ADDR";
+	if (o->ports > 0 && o->xdp != xdp)
+		return "ports are all of one kind";
+	o->xdp = xdp;
+	if (o->ports == SWITCH_PORTS_MAX)
+		return "a switch has at most 32 ports";
+	for (unsigned i = 0; i < o->ports; i++)
+		if (strcmp(o->interface[i], name) == 0)
+			return "given twice";
+	o->interface[o->ports++] = name;
+	return NULL;
+}
+
+static const char *set(int id, char *value, struct switch_options *o)
+{
+	uint64_t n = 0;
+	switch (id) {
+	case OPTION_PORT:
+		return set_port(value, o);
+	case OPTION_ADDR:
+		o->has_address = true;
+		return inet_pton(AF_INET, value, o->address) == 1 ? NULL : "not an IPv4 address";
+	case OPTION_GROUPS:
+		if (!argument_number(value, 10, 1, AGGREGATE_GROUPS_MAX, &n))
+			return "there are 1 to 64 groups";
+		o->groups = (unsigned)n;
+		return NULL;
+	case OPTION_WINDOW:
+		if (!argument_number(value, 10, 8, AGGREGATE_WINDOW_MAX, &n) || (n & (n - 1)))
+			return "a window is a power of two, 8 to 4096";
+		o->window = (unsigned)n;
+		return NULL;
+	case OPTION_ROLE:
+		return strcmp(value, "switch") == 0 ? NULL : "the role is switch";
+	default:
+		return log_parse_level(value, &o->log_level) ? NULL : "not a level";
+	}
+}
+
+/* 0: run; 1: done; 2: wrong. */
+static int parse(int argc, char **argv, struct switch_options *o)
+{
+	static const struct option rows[] = {
+#define X(id, name, argument, text) \
+	{name, (argument) ? required_argument : no_argument, NULL, OPTION_##id},
+		OPTIONS(X)
+#undef X
+			{NULL, 0, NULL, 0}};
+	opterr = 0;
+	for (int id, row; (id = getopt_long(argc, argv, ":", rows, &row)) != -1;) {
+		if (id == '?' || id == ':') {
+			log_error("%s: %s: see --help", argument_refused(argc, argv),
+				  id == '?' ? "unknown option" : "needs a value");
+			return 2;
+		}
+		if (id == OPTION_HELP)
+			return help() + 1;
+		if (id == OPTION_VERSION) {
+			printf("sarissa-switch %s\n", SARISSA_VERSION);
+			return 1;
+		}
+		const char *why = set(id, optarg, o);
+		if (why) {
+			log_error("--%s %s: %s: see --help", rows[id - OPTION_FIRST].name, optarg,
+				  why);
+			return 2;
+		}
+	}
+	if (optind < argc)
+		log_error("%s: unexpected argument: see --help", argv[optind]);
+	else if (!o->host == (o->ports == 0))
+		log_error("--port: name interfaces as af_xdp:IFACE, or one udp:ADDR: see --help");
+	else
+		return 0;
+	return 2;
+}
+
+/* One line of JSON on standard output, for who started us. */
+static void report(const struct switch_state *w)
+{
+	static const char *const names[AGGREGATE_VERDICTS] = {
+		"bad",	  "pass",   "added", "duplicate", "complete",
+		"repeat", "answer", "late",  "refuse",	  "expired"};
+	printf("{\"received\": %llu, \"forwarded\": %llu, \"flooded\": %llu, \"sent\": %llu, "
+	       "\"dropped\": %llu",
+	       (unsigned long long)w->count.received, (unsigned long long)w->count.forwarded,
+	       (unsigned long long)w->count.flooded, (unsigned long long)w->count.sent,
+	       (unsigned long long)w->count.dropped);
+	for (unsigned i = 0; i < AGGREGATE_VERDICTS; i++)
+		printf(", \"%s\": %llu", names[i], (unsigned long long)w->pool.count[i]);
+	printf("}\n");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	static struct switch_options o = {.groups = 16, .window = 256, .log_level = LOG_INFO};
+	static struct switch_state w;
+	int r = parse(argc, argv, &o);
+	if (r)
+		return r == 2 ? 2 : 0;
+	log_set_level(o.log_level);
+	uint64_t bytes = aggregate_bytes(o.groups, o.window);
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED) {
+		log_error("no memory for %u groups of %u slots: use fewer", o.groups, o.window);
+		return 1;
+	}
+	struct sigaction on_end = {.sa_handler = end}; /* a wait ends, too */
+	sigaction(SIGTERM, &on_end, NULL);
+	sigaction(SIGINT, &on_end, NULL);
+	w.options = &o;
+	aggregate_init(&w.pool, o.groups, o.window, memory, kernel_level_best());
+	r = o.host ? host_run(&w, &stop) : o.xdp ? xdp_shell_run(&w, &stop) : ports_run(&w, &stop);
+	report(&w);
+	return r ? 1 : 0;
+}
