@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sends the packets of a scenario to a node through a network device, or writes them to a pcap
- * file for another generator. Prints one JSON object: {"mode", "sent", "seconds", "pps"}.
+ * file for another generator. Prints one JSON object: {"mode", "sent", "seconds", "pps"}, and of
+ * packets that were seen {"seen", "full", "senders"}: how many, how many of them with payload, from
+ * how many.
  *
  *   sizes      right headers and zeros, frames of --bytes
  *   garbage    random bytes, any length, from random addresses
@@ -23,6 +25,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 32, FILE_FRAMES = 65536 };
+enum { BATCH = 32, FILE_FRAMES = 65536, FULL = 256 /* bytes: acknowledgements have fewer */ };
 
 static const char *const mode_names[MODES] = {
 	"sizes",     "garbage",	 "hello",  "cookie", "header", "oversize",
@@ -177,6 +180,28 @@ static uint64_t write_file(struct flood *f)
 	return count;
 }
 
+/* Whether the packets that passed are worth recording, the reader judges. */
+static void print_seen(const struct flood *f)
+{
+	in_addr_t sender[64];
+	uint32_t full = 0, senders = 0;
+	for (uint32_t i = 0; i < f->seen_count; i++) {
+		in_addr_t from;
+		memcpy(&from,
+		       f->seen[i].data + sizeof(struct ether_header) +
+			       offsetof(struct iphdr, saddr),
+		       sizeof(from));
+		full += f->seen[i].bytes >= FULL;
+		uint32_t k = 0;
+		while (k < senders && sender[k] != from)
+			k++;
+		if (k == senders && senders < sizeof(sender) / sizeof(*sender))
+			sender[senders++] = from;
+	}
+	printf(", \"seen\": %u, \"full\": %u, \"senders\": %u", (unsigned)f->seen_count, full,
+	       senders);
+}
+
 static void usage(void)
 {
 	fprintf(stderr,
@@ -310,7 +335,10 @@ int main(int argc, char **argv)
 	double begin = now_s();
 	uint64_t sent = o->file ? write_file(&flood) : run(&flood);
 	double elapsed = now_s() - begin;
-	printf("{\"mode\": \"%s\", \"sent\": %llu, \"seconds\": %.3f, \"pps\": %.0f}\n",
+	printf("{\"mode\": \"%s\", \"sent\": %llu, \"seconds\": %.3f, \"pps\": %.0f",
 	       mode_names[o->mode], (unsigned long long)sent, elapsed, (double)sent / elapsed);
+	if (flood.seen_count)
+		print_seen(&flood);
+	printf("}\n");
 	return 0;
 }

@@ -204,6 +204,16 @@ def files_and_verdicts():
                 done = subprocess.run([tool, "judge", "hello", directory / "before",
                                        directory / name, "--seconds", "1"], capture_output=True)
                 assert done.returncode == verdict, f"the judge says {done.returncode} of {name}"
+        whole = {"drop_duplicate": 0, "drop_old": 0, "drop_checksum": 0, "conns_opened": 0}
+        replay = scenarios.load("replay")
+        assert not list(scenarios.violations(replay, {**whole, "drop_old": 7}, 1)), "replayed late"
+        assert list(scenarios.violations(replay, whole, 1)), "nothing came"
+        late, good = {"seen": 90, "full": 2, "senders": 1}, {"seen": 90, "full": 80, "senders": 1}
+        assert "payload" in scenarios.recording_fault(replay, late)
+        assert scenarios.recording_fault(replay, good) is None
+        assert "2 nodes" in scenarios.recording_fault(scenarios.load("incast"), good)
+        command = scenarios.pktgen_command("oversize", "o.pcap", 3042)
+        assert command.startswith("timeout ") and " -m 2048 " in command and " -j " in command
         (directory / "words").write_text("status\n")
         for path in (directory / "words", directory / "nowhere"):
             done = subprocess.run([tool, "judge", "hello", path, path, "--seconds", "1"],
