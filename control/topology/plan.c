@@ -98,7 +98,7 @@ static int plan_candidates(struct plan *p)
 		if (c->unfit || !p->asked->simulate)
 			continue;
 		if (c->planner->next == NULL)
-			c->unfit = "only planners by routes are simulated";
+			c->unfit = "it is not simulated";
 		else if (simulate_allreduce(&p->request, c->planner, &c->choice, &c->simulated) !=
 			 0)
 			return plan_fail("out of memory", "simulate fewer nodes");
@@ -139,11 +139,11 @@ static void plan_why(const struct plan *p, const struct plan_candidate *c, char 
 		snprintf(out, bytes, "does not fit: %s", c->unfit);
 	else if (c->planner == p->chosen)
 		snprintf(out, bytes, "chosen");
-	else if (c == best)
+	else if (c == best && p->asked->op == PLAN_REDUCE)
 		snprintf(out, bytes,
 			 "not chosen: its estimate was never confirmed (docs/tried.md)");
 	else if (c->choice.estimate_ns < best->choice.estimate_ns / 200 * 201)
-		snprintf(out, bytes, "level with %s", best->planner->name);
+		snprintf(out, bytes, "level with %s", p->chosen->name);
 	else
 		snprintf(out, bytes, "%.0f %% slower than %s",
 			 100.0 * ((double)c->choice.estimate_ns / (double)best->choice.estimate_ns -

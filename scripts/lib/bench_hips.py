@@ -7,7 +7,8 @@
 
 On real nodes: hips-mesh, hips-ring; flat-one-nic, our ring along the links, where each node sends on one port;
 flat-all-nics, our flat plan, whose copies are striped over all ports; openmpi and gloo over rail 0, with the algorithm
-that is the best by hand. ratio is to the bound, in which 2 (N - 1)/N of the size can leave a node by all its ports.
+that is the best by hand. Also chosen, the planner that control chooses for the topology; exchange, values in messages;
+flat-mesh, all to each root. ratio is to the bound, in which 2 (N - 1)/N of the size can leave a node by all its ports.
 
 --simulate asks `sarissa plan --simulate`, which runs the planners of the control process and moves every piece over
 every port in virtual time. Schemes: hips-mesh, hips-ring; flat-one-nic, a ring along the links; flat-mesh, all to each
@@ -36,12 +37,12 @@ def parse(argv):
     parser.add_argument("--network", nargs="+", metavar="SHAPE", help="bcube:N,K or torus:AxB; all of the tables")
     parser.add_argument("--size", type=options.SIZE, metavar="BYTES", help="of one array; VGG-19 and AlexNet")
     parser.add_argument("--rate", type=options.COUNT, metavar="MBIT", help="of each port (10000; real nodes: 100)")
-    parser.add_argument("--scheme", nargs="+", metavar="NAME", help="of real nodes (all)")
+    parser.add_argument("--scheme", nargs="+", metavar="NAME", help=f"of real nodes ({', '.join(bench_hips_nodes.USUAL)})")
     parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R", help="of real nodes (5)")
     parser.add_argument("--json", action="store_true", help="one JSON object per row on standard output")
     args = parser.parse_args(argv)
     args.rate = args.rate or (10000 if args.simulate else 100)
-    args.scheme = options.chosen("--scheme", args.scheme or ["*"], bench_hips_nodes.SCHEMES,
+    args.scheme = options.chosen("--scheme", args.scheme or bench_hips_nodes.USUAL, bench_hips_nodes.SCHEMES,
                                  ", ".join(bench_hips_nodes.SCHEMES))
     args.network = args.network or (NETWORKS if args.simulate else ["bcube:3,1"])
     args.sizes = {f"{args.size} bytes": args.size} if args.size else MODELS if args.simulate else \

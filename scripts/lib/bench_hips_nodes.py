@@ -19,9 +19,13 @@ SCHEMES = {  # system, tuning, options of the cluster
     "hips-ring": (SarissaReduce, "", ("--planner", "hips-ring")),
     "flat-one-nic": (SarissaReduce, "", ("--planner", "ring")),
     "flat-all-nics": (SarissaReduce, "", ("--planner", "chains", "--all-rails")),
+    "chosen": (SarissaReduce, "", ()),
+    "exchange": (SarissaReduce, "", ("--planner", "exchange")),
+    "flat-mesh": (SarissaReduce, "", ("--planner", "mesh")),
     "openmpi": (OpenMpi, "hand", ("--bare",)),
     "gloo": (Gloo, "hand", ("--bare",)),
 }
+USUAL = ("hips-mesh", "hips-ring", "flat-one-nic", "flat-all-nics", "openmpi", "gloo")
 
 
 def bound_seconds(nodes, rails, size, rate_mbit):

@@ -408,9 +408,17 @@ static void the_cheapest_is_chosen_over_a_network(void **state)
 	for (uint32_t i = 0; planner_table[i]; i++)
 		if (planner_shape(&q, planner_table[i], &other) == 0)
 			assert_true(other.estimate_ns >= c.estimate_ns);
-	q.size = 160 << 10; /* fewer start-ups */
+	q.all.start_ns = 0;
+	for (uint32_t i = 0; i < 9; i++)
+		planner_asked_group[i].link = q.all;
+	q.size = 160 << 10; /* fewer hops */
 	assert_int_equal(planner_choose(&q, &c), 0);
 	assert_ptr_equal(c.planner, &planner_hips);
+	q.all.start_ns = 100000;
+	for (uint32_t i = 0; i < 9; i++)
+		planner_asked_group[i].link = q.all;
+	assert_int_equal(planner_choose(&q, &c), 0); /* fewer starts */
+	assert_true(c.size.segments < 18);
 	q.size = 32 << 10;
 	assert_int_equal(planner_choose(&q, &c), 0);
 	assert_ptr_not_equal(c.planner, &planner_hips_ring);

@@ -71,4 +71,13 @@ static void chain_build(const struct planner_request *q, const struct planner_ch
 	distribution_fill(g);
 }
 
-const struct planner planner_chains = {"chains", chain_unfit, chain_shape, chain_build, NULL};
+/* For the simulation. */
+static struct route_hop chain_next(const struct planner_request *q, uint32_t slots,
+				   uint32_t segments, uint32_t segment, uint32_t slot)
+{
+	bool root = slot == (uint64_t)segment * slots / segments;
+
+	return (struct route_hop){root ? slot : (slot + 1) % slots, 0};
+}
+
+const struct planner planner_chains = {"chains", chain_unfit, chain_shape, chain_build, chain_next};

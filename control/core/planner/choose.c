@@ -7,8 +7,11 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "cost.h"
 #include "planner.h"
 #include "segment.h"
+
+enum { CHOOSE_STARTS = 4 };
 
 const struct planner *const planner_table[] = {&planner_dary,	     &planner_chains,
 					       &planner_exchange,    &planner_twotree,
@@ -112,6 +115,24 @@ static int choose_check(const struct planner_request *q)
 	return sum == q->present ? 0 : -EINVAL;
 }
 
+/* Until all nodes know what they are to build: the coordinator tells a node of each vertex, and
+ * that asks for its streams; values are pushed unasked. These starts overlap: docs/tried.md has how
+ * much. */
+static uint64_t choose_setup_ns(const struct planner_request *q, const struct planner_choice *c)
+{
+	uint64_t vertices = (uint64_t)c->size.slots * c->size.segments + c->size.relays;
+	uint64_t overlap = CHOOSE_STARTS * (c->planner == &planner_exchange ? 2 : 1);
+
+	return cost_whole((double)vertices * (double)planner_best(q).start_ns / (double)overlap);
+}
+
+static void choose_shape(const struct planner_request *q, struct planner_choice *c)
+{
+	c->planner->shape(q, c);
+	if (q->network && q->everyone && c->estimate_ns < UINT64_MAX / 2)
+		c->estimate_ns += choose_setup_ns(q, c);
+}
+
 /* Over a network that is known, the planner with the least estimate. */
 static void choose_cheapest(const struct planner_request *q, struct planner_choice *c)
 {
@@ -122,7 +143,7 @@ static void choose_cheapest(const struct planner_request *q, struct planner_choi
 
 		if (planner_table[i]->unfit(q))
 			continue;
-		planner_table[i]->shape(q, &tried);
+		choose_shape(q, &tried);
 		if (tried.estimate_ns < least) {
 			least = tried.estimate_ns;
 			*c = tried;
@@ -156,7 +177,7 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 		c->planner = &planner_twotree;
 	if (c->planner == NULL)
 		c->planner = &planner_dary;
-	c->planner->shape(q, c);
+	choose_shape(q, c);
 	return 0;
 }
 
@@ -170,7 +191,7 @@ int planner_shape(const struct planner_request *q, const struct planner *p,
 	if (error)
 		return error;
 	*c = (struct planner_choice){.planner = p, .prefer = q->caller};
-	p->shape(q, c);
+	choose_shape(q, c);
 	return 0;
 }
 

@@ -45,7 +45,8 @@ static void circulant_shape(const struct planner_request *q, struct planner_choi
 
 	route_shape(q, circulant_segments(q),
 		    route_ns(planner_best(q), q->chunk_bytes, circulant_rounds(p),
-			     circulant_rounds(p), 2.0 * (double)q->size * (p - 1) / p),
+			     circulant_rounds(p),
+			     route_both_ways(2.0 * (double)q->size * (p - 1) / p)),
 		    c);
 }
 

@@ -55,5 +55,12 @@ static void exchange_build(const struct planner_request *q, const struct planner
 	planner_book(q, c, GRAPH_NONE, g);
 }
 
+/* For the simulation. */
+static struct route_hop exchange_next(const struct planner_request *q, uint32_t slots,
+				      uint32_t segments, uint32_t segment, uint32_t slot)
+{
+	return (struct route_hop){segment, 0};
+}
+
 const struct planner planner_exchange = {"exchange", exchange_unfit, exchange_shape, exchange_build,
-					 NULL};
+					 exchange_next};

@@ -47,7 +47,7 @@ static void halving_shape(const struct planner_request *q, struct planner_choice
 
 	route_shape(q, halving_segments(q),
 		    route_ns(planner_best(q), q->chunk_bytes, halving_rounds(p), halving_rounds(p),
-			     2.0 * (double)q->size * (p - 1) / p),
+			     route_both_ways(2.0 * (double)q->size * (p - 1) / p)),
 		    c);
 }
 

@@ -17,8 +17,6 @@
 
 enum hips_scheme { HIPS_AUTO, HIPS_MESH, HIPS_RING, HIPS_SERVER };
 
-enum { HIPS_MESH_MORE = 18 };
-
 struct hips_cut {
 	uint32_t parts, owners;
 };
@@ -164,8 +162,8 @@ static uint64_t hips_estimate(const struct planner_request *q, enum hips_scheme 
 	}
 	if (scheme != HIPS_SERVER)
 		bytes = 2 * size * (w->places - 1) / w->places / network_rails(w);
-	if (both_ways) /* a mesh's connections carry chunks both ways: docs/tried.md */
-		bytes += bytes / HIPS_MESH_MORE;
+	if (both_ways)
+		bytes = route_both_ways(bytes);
 	return cost_whole((double)link.start_ns + hops_ns + bytes * byte_ns);
 }
 

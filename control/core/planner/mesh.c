@@ -30,7 +30,7 @@ static void mesh_shape(const struct planner_request *q, struct planner_choice *c
 
 	route_shape(q, mesh_segments(q),
 		    route_ns(planner_best(q), q->chunk_bytes, 1, p - 1,
-			     2.0 * (double)q->size * (p - 1) / p),
+			     route_both_ways(2.0 * (double)q->size * (p - 1) / p)),
 		    c);
 }
 

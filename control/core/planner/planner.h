@@ -82,7 +82,8 @@ struct planner {
 	/* Adds edges, bookings and feeders to a graph that has been begun and cut. */
 	void (*build)(const struct planner_request *q, const struct planner_choice *c,
 		      struct graph *g);
-	route_next *next; /* of planners by routes (route.h); else NULL */
+	route_next *next; /* of planners by routes (route.h), and of those that are simulated; else
+			     NULL */
 };
 
 extern const struct planner planner_dary;      /* one tree; the chain and the star are its ends */

@@ -80,6 +80,13 @@ void route_fill(const struct planner_request *q, route_next *next, route_feeder 
 	}
 }
 
+enum { ROUTE_MORE = 18 };
+
+double route_both_ways(double bytes)
+{
+	return bytes + bytes / ROUTE_MORE;
+}
+
 uint64_t route_ns(struct topology_link link, uint32_t chunk_bytes, uint32_t hops, uint32_t fan_in,
 		  double bytes)
 {

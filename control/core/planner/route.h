@@ -31,6 +31,8 @@ bool route_full(const struct planner_request *q);
 /* Books each group into the slot of its node's place. */
 void route_book_places(const struct planner_request *q, struct graph *g);
 
+/* Bytes, and what more they take where connections carry chunks both ways: docs/tried.md. */
+double route_both_ways(double bytes);
 /*
  * The estimate that these planners share: a start, `hops` hops up and as many down in which a chunk
  * is taken from `fan_in` others, and `bytes` through the busiest link.

@@ -33,7 +33,7 @@ static void server_shape(const struct planner_request *q, struct planner_choice 
 
 	route_shape(q, servers,
 		    route_ns(planner_best(q), q->chunk_bytes, 1, p - 1,
-			     (double)q->size * (p - 1) / servers),
+			     route_both_ways((double)q->size * (p - 1) / servers)),
 		    c);
 }
 
