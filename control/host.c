@@ -256,7 +256,7 @@ static void host_prepare(uv_prepare_t *prepare)
 {
 	struct host *h = prepare->data;
 	bool more = control_copy(h->core, host_now_ns());
-	uint64_t next, now;
+	uint64_t next, now, plan_ns;
 
 	more |= host_pump(h);
 	next = control_next_timeout(h->core);
@@ -264,6 +264,8 @@ static void host_prepare(uv_prepare_t *prepare)
 	host_membership(h);
 	clients_settle(&h->clients);
 	report_write(&h->report, h->core, now);
+	plan_ns = report_plan(&h->report, h->core, now);
+	next = plan_ns < next ? plan_ns : next;
 	if (more)
 		uv_idle_start(&h->busy, host_idle);
 	else

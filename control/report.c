@@ -9,10 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 #include "closer.h"
+#include "internal/plan_file.h"
 #include "log.h"
 
 #define REPORT_NS    UINT64_C(1000000000)
 #define TELL_NS	     UINT64_C(60000000000)
+#define PLAN_NS	     UINT64_C(100000000)
 #define REPORT_BYTES (sizeof(struct counters_file) + sizeof(struct control_block))
 
 static void *report_map(const char *path)
@@ -38,7 +40,7 @@ void report_open(struct report *r, const char *rundir)
 	char path[128], final[128];
 	struct timespec now;
 
-	*r = (struct report){.file = NULL};
+	*r = (struct report){.rundir = rundir};
 	snprintf(path, sizeof(path), "%s/control.counters.new", rundir);
 	snprintf(final, sizeof(final), "%s/control.counters", rundir);
 	r->file = report_map(path);
@@ -105,4 +107,59 @@ void report_write(struct report *r, struct control *core, uint64_t now_ns)
 	r->block->gauges.closes_held_max = CLOSERS_MAX - 1;
 	r->block->gauges.turn_us = r->turn_ns / 1000;
 	r->turn_ns = 0;
+}
+
+_Static_assert((int)PLAN_FILE_LEVELS_MAX == (int)CONTROL_PLAN_LEVELS_MAX,
+	       "one has as many as the other");
+
+static struct plan_file report_plan_of(const struct control_plan *p)
+{
+	struct plan_file f = {.magic = PLAN_FILE_MAGIC,
+			      .nodes = p->nodes,
+			      .levels = p->levels,
+			      .everyone = p->everyone,
+			      .repaired = p->repaired,
+			      .network = p->network,
+			      .size = p->size,
+			      .predicted_ns = p->predicted_ns,
+			      .measured_ns = p->measured_ns};
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	f.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	snprintf(f.planner, sizeof(f.planner), "%s", p->planner);
+	for (uint32_t l = 0; l < p->levels; l++) {
+		f.level[l].bytes = p->level[l].bytes;
+		f.level[l].predicted_ns = p->level[l].predicted_ns;
+		f.level[l].measured_ns = p->level[l].measured_ns;
+	}
+	return f;
+}
+
+uint64_t report_plan(struct report *r, const struct control *core, uint64_t now_ns)
+{
+	const struct control_plan *p = control_last_plan(core);
+	char path[128], final[128];
+	struct plan_file f;
+	bool written;
+	int fd;
+
+	if (p->number == r->plan_number && p->measured_ns == r->plan_ns)
+		return UINT64_MAX;
+	if (now_ns < r->plan_due_ns)
+		return r->plan_due_ns;
+	r->plan_number = p->number;
+	r->plan_ns = p->measured_ns;
+	r->plan_due_ns = now_ns + PLAN_NS;
+	f = report_plan_of(p);
+	snprintf(path, sizeof(path), "%s/plan.last.new", r->rundir);
+	snprintf(final, sizeof(final), "%s/plan.last", r->rundir);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return UINT64_MAX; /* nothing but this command needs it */
+	written = write(fd, &f, sizeof(f)) == (ssize_t)sizeof(f);
+	close(fd);
+	if (!written || rename(path, final) < 0)
+		unlink(path);
+	return UINT64_MAX;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RUNDIR/control.counters (internal/control_counters.h): written about once a second while the loop
- * runs, and kept when the process ends. Called by host.c. One thread.
+ * runs, and kept when the process ends; RUNDIR/plan.last. Called by host.c. One thread.
  */
 #ifndef SARISSA_CONTROL_REPORT_H
 #define SARISSA_CONTROL_REPORT_H
@@ -24,6 +24,9 @@ struct report {
 	uint64_t ticks_late; /* until the last turn */
 	bool was_long;	     /* it was */
 	uint64_t tell_due_ns;
+	const char *rundir;
+	uint64_t plan_number, plan_ns; /* of the plan in RUNDIR/plan.last */
+	uint64_t plan_due_ns;	       /* earliest time of the next one */
 };
 
 /* Without the file there are no counters, and all else works; one line says why. */
@@ -34,5 +37,8 @@ void report_open(struct report *r, const char *rundir);
 void report_turn(struct report *r, uint64_t took_ns, uint64_t ticks_late);
 /* When it is due. */
 void report_write(struct report *r, struct control *core, uint64_t now_ns);
+/* RUNDIR/plan.last (internal/plan_file.h), when there is a new plan, at most ten times a second.
+ * Returns when it wants to be called again; UINT64_MAX: when something happens. */
+uint64_t report_plan(struct report *r, const struct control *core, uint64_t now_ns);
 
 #endif

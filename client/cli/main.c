@@ -36,7 +36,7 @@ static const struct cli_command main_commands[] = {
 	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
 	{"local", "up N|exec I|kill I|start I|status|down",
 	 "a cluster of nodes on this machine, without root", CLI_OPTION_OWN, 0, -1, local_run},
-	{"plan", "[--op OP] [--size SIZE] [OPTIONS]",
+	{"plan", "[--op OP] [--size SIZE] [OPTIONS]|--last",
 	 "which plan an operation gets over a network, and why", CLI_OPTION_OWN, 0, -1, plan_run},
 	{"topology", "SHAPE|check FILE|show FILE",
 	 "the topology file of a regular network, or check one", CLI_OPTION_OWN, 0, -1,

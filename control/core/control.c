@@ -10,6 +10,11 @@ _Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INL
 
 /* ---- small services ---------------------------------------------------------------------- */
 
+const struct control_plan *control_last_plan(const struct control *c)
+{
+	return &c->coordinator->reduces.last;
+}
+
 const struct control_counters *control_counters(const struct control *c)
 {
 	return &c->counters;

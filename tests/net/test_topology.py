@@ -117,6 +117,19 @@ def sums_cross_direct_links(net, directory):
     assert 1 < share < 1.15, f"{share:.2f} of the bytes that four nodes send each other"
 
 
+def last_plan(net):
+    """What the coordinator of the only allreduce shows of its plan; the others have none."""
+    shown = [net.run(node, "sarissa", "plan", "--last", "--json") for node in range(net.count)]
+    assert sorted(done.returncode for done in shown) == [0, 4, 4, 4], shown
+    plan = json.loads(next(done.stdout for done in shown if done.returncode == 0))
+    assert plan["planner"] == "hips-ring" and plan["op"] == "allreduce" and plan["nodes"] == 4, plan
+    rows = plan["levels"]
+    assert len(rows) == 3 and rows[2]["bytes"] == 0, plan  # all are neighbours
+    for row in rows[:2]:
+        assert 0.4 < row["bytes"] / plan["bytes"] < 1.2 and 0 < row["measured_ns"] <= plan["measured_ns"], plan
+    assert plan["measured_ns"] > 0.9 * plan["predicted_ns"] and not plan["repaired"], plan
+
+
 def a_wrong_file_changes_nothing(net):
     """Control reads the file again on SIGHUP; the line that is wrong is named, and the earlier topology stays."""
     file, log = netlib.state.topology_file(net.config), netlib.nodes.log_file(net.config, 0, "control")
@@ -136,6 +149,7 @@ def a_torus_relays_objects():
         netlib.transfer(net, directory, 1 << 20, source=0, targets=(1, 2, 3))
         a_wrong_file_changes_nothing(net)
         sums_cross_direct_links(net, directory)
+        last_plan(net)
         net.check_daemons()
         net.verb("link", 0, "down", "--rail", 1)  # both ends of it, as of a real one
         assert {port for port, state in links(net).items() if state == "down"} == {(0, 1), (1, 0)}

@@ -181,6 +181,7 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 		root->call = NULL;
 		reduce_links_show(c, r);
 	}
+	reduce_measured_show(c, r);
 	timers_cancel(&c->timers, &r->deadline);
 	/* A source that arrives now is too late. It must not end the reduce. */
 	for (uint32_t i = 0; i < r->from.count; i++)

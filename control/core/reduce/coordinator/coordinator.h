@@ -142,7 +142,11 @@ struct reduce_plan {
 	uint32_t tree;	      /* allocation of the vertices, the run and the graph */
 	uint32_t speculative; /* silent nodes that were replaced before they were dead */
 	uint64_t planned_ns;  /* time of the plan; 0: some sources were missing then */
-	struct graph graph;   /* without vertices: there is no plan */
+	uint64_t
+		level_ns[CONTROL_PLAN_LEVELS_MAX]; /* when the last sum over a level was complete */
+	uint64_t shown;	    /* its number in reduces.last; 0: not yet there */
+	bool repaired;	    /* vertices have begun again */
+	struct graph graph; /* without vertices: there is no plan */
 	struct graph_run run;
 	struct reduce_vertex *vertex; /* one per vertex of the graph */
 };
@@ -228,6 +232,8 @@ struct reduces {
 	struct object_id ids[MESSAGE_SOURCES_MAX];
 	struct planner_limits limits;
 	struct planner_request asked; /* for one plan at a time */
+	struct control_plan last;
+	uint64_t level_bytes[GRAPH_SLOTS_MAX][CONTROL_PLAN_LEVELS_MAX]; /* for one plan at a time */
 	struct planner_group group[MESSAGE_SOURCES_MAX];
 	struct closure closure; /* for one repair at a time */
 	struct run_contribution contribution[MESSAGE_SOURCES_MAX];
@@ -483,6 +489,13 @@ struct topology_link reduce_links_of(const struct control *c, uint32_t node);
 /* The reduce is complete: each participant has sent or received one object in its time. Notes that
  * as a lower bound of their rates. No other measurement shows that a slow sender has recovered. */
 void reduce_links_show(struct control *c, const struct reduce *r);
+
+/* ---- measured.c ------------------------------------------------------------------------------ */
+
+/* A vertex is complete. */
+void reduce_measured_done(struct control *c, struct reduce *r, uint32_t v);
+/* The result, or one more copy of it, is complete: this is the last plan now. */
+void reduce_measured_show(struct control *c, struct reduce *r);
 
 /* ---- binding.c ------------------------------------------------------------------------------- */
 

@@ -364,6 +364,8 @@ void reduce_receivers_combined(struct control *c, struct reduce *r, struct node 
 		g->done = true;
 		for (uint32_t j = 0; j < r->plan.graph.segments; j++) /* else it could not be */
 			r->plan.run.vertex[r->plan.graph.segment[j].root] |= RUN_DONE;
+		if (r->plan.shown) /* this one is later than those before */
+			reduce_measured_show(c, r);
 		reduce_receivers_check(c, r);
 	} else if (m->what == MESSAGE_COMBINED_SILENT) {
 		root = receiver_part(r, m);

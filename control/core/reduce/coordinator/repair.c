@@ -75,6 +75,7 @@ static void repair_restart(struct control *c, struct reduce *r, uint32_t v)
 	struct reduce_vertex *p = &r->plan.vertex[v];
 
 	r->plan.run.vertex[v] &= (uint8_t)~RUN_RESTART;
+	r->plan.repaired = true;
 	calls_cancel(c, p->call);
 	p->call = NULL;
 	if (r->plan.graph.vertex[v].op != GRAPH_SUM)
@@ -253,6 +254,7 @@ static void repair_done(struct control *c, struct reduce *r, uint32_t v)
 		r->from.source[i].absorbed |=
 			r->from.source[i].slot == reduce_slot(&r->plan.vertex[v]);
 	r->plan.run.vertex[v] |= RUN_DONE;
+	reduce_measured_done(c, r, v);
 	if (at->out != GRAPH_NONE)
 		return;
 	if (reduce_gathers(r))
