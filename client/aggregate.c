@@ -32,6 +32,7 @@ struct sar_switch {
 	uint32_t switch_ip; /* network byte order */
 	uint32_t group, round, window;
 	uint8_t member, members;
+	bool singly; /* each packet is a datagram of its own */
 	struct aggregate_job job;
 	uint8_t burst[BURST * AGGREGATE_PACKET_MAX];
 	uint8_t arrival[ARRIVALS][AGGREGATE_PACKET_MAX + AGGREGATE_STEP];
@@ -133,7 +134,24 @@ static bool send_burst(sar_switch *w, uint32_t bytes, uint32_t each)
 		c->cmsg_len = CMSG_LEN(sizeof(size));
 		memcpy(CMSG_DATA(c), &size, sizeof(size));
 	}
-	return sendmsg(w->out, &m, MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+	if (sendmsg(w->out, &m, MSG_DONTWAIT) >= 0)
+		return true;
+	if (errno == EAGAIN || errno == ENOBUFS)
+		return false;
+	w->singly |= bytes > each; /* this kernel, or this interface, does not cut */
+	return true;
+}
+
+static bool send_singly(sar_switch *w, uint32_t bytes, uint32_t each)
+{
+	struct mmsghdr m[BURST];
+	struct iovec v[BURST];
+	unsigned count = 0;
+	for (uint32_t at = 0; at < bytes; at += each, count++) {
+		v[count] = (struct iovec){w->burst + at, bytes - at < each ? bytes - at : each};
+		m[count] = (struct mmsghdr){.msg_hdr = {.msg_iov = &v[count], .msg_iovlen = 1}};
+	}
+	return sendmmsg(w->out, m, count, MSG_DONTWAIT) == (int)count;
 }
 
 /* All that may leave. Packets that the kernel has no room for count as lost. */
@@ -146,7 +164,8 @@ static void transmit(sar_switch *w)
 		uint32_t bytes = aggregate_job_next(&w->job, now, packet);
 		bool fits = bytes > 0 && count > 0 && count < BURST && bytes <= each &&
 			    used == count * each;
-		if (!fits && used > 0 && !send_burst(w, used, each))
+		if (!fits && used > 0 &&
+		    !(w->singly ? send_singly(w, used, each) : send_burst(w, used, each)))
 			return;
 		if (bytes == 0)
 			return;

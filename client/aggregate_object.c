@@ -155,7 +155,11 @@ int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, co
 	sar_release(s, &r.source);
 	if (n == 0 || n == -ETIMEDOUT)
 		return n;
+	struct error_kept words; /* why the switch did not: for those who want to say it */
+	error_keep(&words);
 	n = by_nodes(&r, target, name, sources, count, how, buffer);
+	if (n == 0)
+		error_restore(&words);
 	if (n == 0 && out)
 		*out = (sar_switch_result){.duration_ns = (int64_t)(aggregate_now_ns() - begin)};
 	return n;

@@ -23,7 +23,7 @@ enum {
 	CLI_OPTION_COUNTERS = 2,
 	CLI_OPTION_OVER = 8,
 	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --deadline, --min, --spread,
-				  --wait */
+				  --wait, --switch, --member */
 	CLI_OPTION_PUT = 32,   /* --ttl, --lease, --lease-ttl */
 	CLI_OPTION_PREFIX = 64,
 	CLI_OPTION_OWN = 16, /* it reads its options itself: names are all words, its own first */
@@ -38,6 +38,8 @@ struct cli_args {
 	sar_reduction reduction;
 	bool deadline; /* --deadline: its time and min are in reduction */
 	bool wait;
+	const char *switch_address; /* NULL without --switch */
+	uint32_t member;
 	int64_t ttl_ns;	      /* of the object; 0 without --ttl */
 	int64_t lease_ttl_ns; /* an hour without --lease-ttl */
 	const char *lease;    /* NULL without --lease */

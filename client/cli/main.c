@@ -61,6 +61,8 @@ static const struct option main_options[] = {
 	{"min", required_argument, NULL, 'm'},
 	{"spread", no_argument, NULL, 'S'},
 	{"wait", no_argument, NULL, 'w'},
+	{"switch", required_argument, NULL, 'W'},
+	{"member", required_argument, NULL, 'M'},
 	{"ttl", required_argument, NULL, 'T'},
 	{"lease", required_argument, NULL, 'l'},
 	{"lease-ttl", required_argument, NULL, 'L'},
@@ -100,6 +102,8 @@ static void main_command_help(const struct cli_command *command)
 		       "  --min M        with --deadline: if there are at least M; without: 1\n"
 		       "  --spread       every node with a source will get the result as well\n"
 		       "  --wait         until the result is there, and say what is in it\n"
+		       "  --switch IP    the switch there makes it; each member calls, and waits\n"
+		       "  --member I     with --switch: this is the member of source I, from 0\n"
 		       "  --timeout S    the reduce ends without a result after S seconds; without: "
 		       "no limit\n");
 	else if (command->options & CLI_OPTION_TIMEOUT)
@@ -149,8 +153,8 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 	sar_reduction *r = &args->reduction;
 	uint64_t count;
 	if (!(allowed & CLI_OPTION_REDUCE))
-		return main_usage("--op, --dtype, --num, --deadline, --min, --spread, --wait mean "
-				  "something to reduce only",
+		return main_usage("--op, --dtype, --num, --deadline, --min, --spread, --wait, "
+				  "--switch, --member mean something to reduce only",
 				  "");
 	switch (option) {
 	case 'o':
@@ -177,6 +181,14 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 		return -1;
 	case 'w':
 		args->wait = true;
+		return -1;
+	case 'W':
+		args->switch_address = optarg;
+		return -1;
+	case 'M':
+		if (!argument_number(optarg, 10, 0, 63, &count))
+			return main_usage("--member takes 0 to 63, not ", optarg);
+		args->member = (uint32_t)count;
 		return -1;
 	default:
 		return CLI_USAGE;

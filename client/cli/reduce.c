@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "internal/reduce.h"
 #include "json.h"
+#include "reduce_switch.h"
 #include "text.h"
 
 struct reduce {
@@ -136,6 +137,11 @@ int reduce_run(const struct cli_args *args)
 	status = cli_open(args, &r.s);
 	if (status != CLI_DONE)
 		return status;
+	if (args->switch_address) {
+		status = reduce_switch_run(args, r.s, r.target, r.source, r.count);
+		sar_close(r.s);
+		return status ? status : cli_flush();
+	}
 	r.started_ns = cli_now_ns();
 	status = reduce_do(&r);
 	sar_close(r.s);

@@ -67,7 +67,7 @@ _sarissa()
 		[ "$command" != get ] || options+=" --timeout"
 		[ "$command" != put ] || options+=" --ttl --lease --lease-ttl"
 		[ "$command" != rm ] || options+=" --prefix"
-		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --timeout"
+		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --switch --member --timeout"
 		[ "$command" != status ] || options+=" --counters"
 		[ "$command" != peers ] || options+=" --over"
 		[ "$command" != local ] || options+=" --name --store --workers"
