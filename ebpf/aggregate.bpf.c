@@ -421,6 +421,19 @@ result:
 	v->exponent = s->exponent;
 }
 
+/* A poll came in a buffer without room for a result. "Not in" makes the member send its chunk
+ * again, and the result goes into that packet's place. */
+static __always_inline int answer_not_in(struct xdp_md *ctx)
+{
+	struct frame *f = (void *)(long)ctx->data;
+	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	f->header.kind = AGGREGATE_WAIT;
+	f->header.member = 0;
+	f->header.bitmap = 0;
+	return answer_short(ctx, AGGREGATE_XDP_ANSWER);
+}
+
 /* The result of the slot in the place of the packet. A done slot changes only when a later chunk
  * takes it; then its identity differs, and the result is not sent. */
 static __always_inline int answer_result(struct xdp_md *ctx, struct slot *s, __u32 verdict,
@@ -428,8 +441,10 @@ static __always_inline int answer_result(struct xdp_md *ctx, struct slot *s, __u
 {
 	struct sums sums = {0, 0};
 	int more = (int)(sizeof(struct frame) + bytes) - (int)(ctx->data_end - ctx->data);
-	if (bytes > AGGREGATE_PAYLOAD_MAX || (more && bpf_xdp_adjust_tail(ctx, more)))
+	if (bytes > AGGREGATE_PAYLOAD_MAX)
 		return XDP_DROP;
+	if (more && bpf_xdp_adjust_tail(ctx, more))
+		return answer_not_in(ctx);
 	struct frame *f = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	if ((void *)(f + 1) > end)

@@ -88,11 +88,13 @@ def switch_file(config, kind):
 
 def start_switch(config, until):
     """The log has its counters, too, when it has ended."""
-    process.spawn(["ip", "netns", "exec", network.switch_netns(config["name"]), *switch_argv(config)],
-                  switch_file(config, "log"), switch_file(config, "pid"))
-    while "switches" not in switch_file(config, "log").read_text():
+    log = switch_file(config, "log")
+    before = len(log.read_text()) if log.exists() else 0
+    process.spawn(["ip", "netns", "exec", network.switch_netns(config["name"]), *switch_argv(config)], log,
+                  switch_file(config, "pid"))
+    while ": switches " not in log.read_text()[before:]:
         if process.alive(switch_file(config, "pid")) is None or time.monotonic() > until:
-            raise Failure(f"the switch does not come up: {switch_file(config, 'log').read_text()[-500:]}")
+            raise Failure(f"the switch does not come up: {log.read_text()[before:][-500:]}")
         time.sleep(0.02)
 
 

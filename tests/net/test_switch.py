@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sums that a switch makes on the way: as DPDK ports and as an XDP program, with loss, with a member
+that is silent, and with a switch that is killed half-way."""
+
+import hashlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import time
+
+import netlib
+from lib import network, nodes, process, state
+from lib.shell import build_dir
+from netlib import Cluster
+
+MEMBERS = 4
+TASK = build_dir() / "tests/net/aggregate_task"
+ADDRESS = network.aggregator_ip()
+groups = iter(range(1, 1000))
+
+
+def members(cluster, size, dtype, rounds=1, policy=(), which=range(MEMBERS)):
+    """Tasks that have joined a group."""
+    group = next(groups)
+    tasks = [cluster.start(i, TASK, ADDRESS, group, i, MEMBERS, size, dtype, rounds, *policy, text=True,
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in which]
+    for task in tasks:
+        line = task.stdout.readline()
+        assert line == "joined\n", line
+    return tasks
+
+
+def go(tasks):
+    for task in tasks:
+        task.stdin.write("go\n")
+        task.stdin.flush()
+
+
+def ends(tasks):
+    """What each of them says: all compare every element themselves."""
+    said = [json.loads(task.stdout.readline()) for task in tasks]
+    for task in tasks:
+        task.stdin.close()
+    status = [task.wait(timeout=60) for task in tasks]
+    return said, status
+
+
+def sums_are_right(cluster, *cases):
+    polls = 0
+    for size, dtype, rounds in cases:
+        tasks = members(cluster, size, dtype, rounds)
+        go(tasks)
+        said, status = ends(tasks)
+        assert status == [0] * MEMBERS, (size, dtype, said)
+        polls += sum(one["polls"] for one in said)
+    return polls
+
+
+def faulty(cluster, **percents):
+    options = [word for kind, value in percents.items() for word in (f"--{kind}", value)]
+    cluster.verb("fault", "all", "--direction", "both", *options)
+
+
+def a_quorum_goes_on(cluster):
+    """Three of four are enough 20 ms after the first; the fourth has joined and is silent."""
+    tasks = members(cluster, 100000, "i32", policy=(MEMBERS - 1, 20))
+    go(tasks[1:])
+    said = [json.loads(task.stdout.readline()) for task in tasks[1:]]
+    assert all(one["in_all"] == 0b1110 and one["fewest"] == 3 for one in said), said
+    for task in tasks:
+        task.stdin.close()
+        task.wait(timeout=60)
+
+
+def put(cluster, size):
+    """An array of f32 on each node; the digest of their sum."""
+    total = [0] * 251
+    for node in range(MEMBERS):
+        values = [(i * (node + 3)) % 97 for i in range(251)]
+        total = [a + b for a, b in zip(total, values)]
+        file = state.node_dir(cluster.config, node) / "part"
+        file.write_bytes((struct.pack("<251f", *values) * (size // 1004 + 1))[:size])
+        cluster.must(node, "sarissa", "put", f"part/{node}", file)
+    return hashlib.sha256((struct.pack("<251f", *total) * (size // 1004 + 1))[:size]).hexdigest()
+
+
+def reduces(cluster, target):
+    parts = [f"part/{node}" for node in range(MEMBERS)]
+    return [cluster.start(node, "sarissa", "reduce", "--json", "--switch", ADDRESS, "--member", node,
+                          "--timeout", 60, target, *parts, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) for node in range(MEMBERS)]
+
+
+def outcome(cluster, target, tasks, digest):
+    said = []
+    for task in tasks:
+        out, error = task.communicate(timeout=90)
+        assert task.returncode == 0, error
+        said.append(json.loads(out))
+    for node in range(MEMBERS):
+        data = subprocess.run(**cluster.inside(node, ["sarissa", "get", target, "-"]), capture_output=True, timeout=60)
+        assert hashlib.sha256(data.stdout).hexdigest() == digest, f"node {node} has other bytes"
+    return said
+
+
+def kill_switch(cluster):
+    pid = process.alive(nodes.switch_file(cluster.config, "pid"))
+    os.kill(pid, signal.SIGKILL)
+    return time.monotonic_ns()
+
+
+def when_killed_the_members_know(cluster):
+    """Memory: each fails by name, 0.2 s after the last packet of the switch."""
+    tasks = members(cluster, 16 << 20, "f32")
+    go(tasks)
+    time.sleep(0.3)  # of the second that it takes
+    killed = kill_switch(cluster)
+    said, status = ends(tasks)
+    assert status == [3] * MEMBERS and all("silent for 0.2 s" in one["text"] for one in said), said
+    late = [(one["ended_ns"] - killed) / 1e9 for one in said]
+    assert max(late) < 0.3 + 0.3, late  # the machine may be busy
+    return max(late)
+
+
+def a_switch_of_dpdk_ports_aggregates():
+    with Cluster(MEMBERS, "--switch", "dpdk", "--vdev", "udp", "--rate", 150, "--store", 64) as cluster:
+        sums_are_right(cluster, (1024, "f32", 20), (3 << 20, "f32", 1), (99999, "u8", 2), (400000, "block", 2))
+        digest = put(cluster, 3 << 20)
+        said = outcome(cluster, "sum/1", reduces(cluster, "sum/1"), digest)
+        assert all(one["switch"] for one in said), said
+        a_quorum_goes_on(cluster)
+        network.cut_bursts(cluster.config)
+        faulty(cluster, loss=2, dup=2, reorder=2, corrupt=1)
+        polls = sums_are_right(cluster, (1 << 20, "f32", 1))
+        assert polls > 0, "nothing was lost"
+        faulty(cluster, loss=0)
+        tasks = reduces(cluster, "sum/2")
+        late = None
+        while not late:
+            done = cluster.run(0, "sarissa", "stat", "--json", "sum/2")
+            late = done.returncode == 0 and kill_switch(cluster)
+        said = outcome(cluster, "sum/2", tasks, digest)
+        assert not all(one["switch"] for one in said), said
+        nodes.start_switch(cluster.config, time.monotonic() + 20)
+        seconds = when_killed_the_members_know(cluster)
+        return f"{polls} polls; told {seconds:.2f} s after the switch was killed"
+
+
+def an_xdp_program_aggregates():
+    with Cluster(MEMBERS, "--switch", "xdp", "--vdev", "udp", "--rate", 150, daemons=False) as cluster:
+        sums_are_right(cluster, (1024, "i32", 20), (3 << 20, "i32", 1), (400000, "block", 2))
+        a_quorum_goes_on(cluster)
+        network.cut_bursts(cluster.config)
+        faulty(cluster, loss=2, dup=2, reorder=2, corrupt=1)
+        assert sums_are_right(cluster, (1 << 20, "i32", 1)) > 0, "nothing was lost"
+
+
+def both_give_the_same_answers():
+    done = subprocess.run([build_dir() / "tests/net/aggregate_xdp", build_dir() / "ebpf/aggregate.bpf.o", "60000",
+                           str(os.getpid())], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"seed {os.getpid()}: {done.stdout}{done.stderr}"
+    return done.stdout.strip()
+
+
+netlib.run(both_give_the_same_answers, a_switch_of_dpdk_ports_aggregates, an_xdp_program_aggregates)
