@@ -20,11 +20,7 @@ enum {
 /* One packet from the peer, with room to see that a longer one was cut. */
 struct mux_packet {
 	struct session_reply reply;
-	union {
-		struct session_object object;
-		struct session_node node;
-		struct session_sources sources;
-	} item;
+	union session_item item;
 	size_t bytes;
 	int fd[MUX_FDS_MAX];
 	unsigned fds;

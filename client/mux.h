@@ -157,7 +157,7 @@ void mux_result_free(struct mux_result *result);
 static inline bool mux_waits(uint16_t op)
 {
 	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED ||
-	       op == SESSION_BROADCAST || op == SESSION_WATCH;
+	       op == SESSION_BROADCAST || op == SESSION_WATCH || op == SESSION_GROUP;
 }
 
 /* Whether such calls are not to wait any more. No lock, no system call. */

@@ -20,10 +20,6 @@ enum {
 	FDS_MAX = 3,
 };
 
-_Static_assert(sizeof(struct session_sources) <= sizeof(struct session_object) &&
-		       sizeof(struct session_node) <= sizeof(struct session_object),
-	       "what follows a reply fits");
-
 struct packet {
 	struct packet *next;
 	uint32_t length;
@@ -183,7 +179,7 @@ bool answers_reply(struct clients *c, uint32_t session, const struct session_rep
 {
 	union {
 		struct session_reply reply;
-		uint8_t bytes[sizeof(struct session_reply) + sizeof(struct session_object)];
+		uint8_t bytes[sizeof(struct session_reply) + sizeof(union session_item)];
 	} packet;
 	struct client *k = session < c->table_size ? c->table[session] : NULL;
 	bool fds = r->status == 0 && (r->op == SESSION_ATTACH || r->op == SESSION_CREATE);

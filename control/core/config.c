@@ -31,6 +31,8 @@ void control_config_default(struct control_config *config)
 		.parts_max = 8192,
 		.pushes_max = 256,
 		.requesters_max = 2048,
+		.groups_max = 64,
+		.group_members_max = 4096,
 		.entries_max = 2 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.copies_max = 4 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
@@ -83,7 +85,8 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->parts_max > 0 && f->pushes_max > 0 && f->entries_max > 0 && f->copies_max > 0 &&
 	       f->waiters_max > 0 && f->tombstones >= 4 && config_power_of_two(f->tombstones) &&
 	       f->quotas_count <= CONTROL_QUOTAS_MAX && f->references_max > 0 &&
-	       f->leases_max > 0 && f->holds_max > 0 &&
+	       f->leases_max > 0 && f->holds_max > 0 && f->groups_max > 0 &&
+	       f->group_members_max > 0 &&
 	       (f->leases == NULL ||
 		(f->leases_max == LEASES_KEPT && f->holds_max == HOLDS_KEPT)) &&
 	       f->backoff_min_ns > 0 && f->gossip_ns > 0;
@@ -108,7 +111,7 @@ static uint32_t config_timers(const struct control_config *f)
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
 	       2 * (f->participants_max + f->parts_max) + f->pushes_max + 3 * f->reduces_max +
 	       2 * f->requesters_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13 + f->references_max +
-	       f->leases_max + f->holds_max;
+	       f->leases_max + f->holds_max + f->groups_max + 1;
 }
 
 struct control *core_join(struct core *k)
@@ -124,6 +127,7 @@ struct control *core_join(struct core *k)
 	c->participant = &k->participant;
 	c->coordinator = &k->coordinator;
 	c->requester = &k->requester;
+	c->group = &k->group;
 	c->session = &k->session;
 	return c;
 }
@@ -162,6 +166,7 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	participants_carve(&p->participant.participants, a, f);
 	reduces_carve(&p->coordinator.reduces, a, f);
 	requesters_carve(&p->requester.requesters, a, f);
+	group_carve(&p->group, a, f);
 	sessions_carve(&p->session.sessions, a, f);
 	creation_carve(&p->session.creations, a, f);
 	owners_carve(&p->session.owners, a);

@@ -124,6 +124,7 @@ void control_start(struct control *c)
 	backup_init(c);
 	references_init(c);
 	leases_init(c);
+	group_start(c);
 	/* the configuration's own pointers are the caller's */
 	c->config.addrs = NULL;
 	c->config.seeds = NULL;
@@ -216,6 +217,7 @@ static void control_turn(struct control *c)
 		holds_pump(c);
 	}
 	agent_notify_later(c);
+	group_turn(c);
 }
 
 /* ---- what comes in ------------------------------------------------------------------------ */

@@ -117,6 +117,8 @@ struct control_config {
 	uint32_t fetches_max;	       /* objects that arrive at this node */
 	uint32_t serves_max;	       /* streams from this node */
 	uint32_t requesters_max;       /* reduces of clients of this node */
+	uint32_t groups_max;	       /* that this node owns, at a time */
+	uint32_t group_members_max;    /* of all of these; and clients here that are members */
 	uint32_t reduces_max;	       /* reduces that this node coordinates, or remembers */
 	uint32_t reduce_sources_max;   /* sources of all of them */
 	uint64_t reduce_value_bytes;   /* sums of small sources */

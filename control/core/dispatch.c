@@ -159,6 +159,10 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 		references_hold(c, n->number, m);
 		return;
 	}
+	if (m->kind == MESSAGE_GROUP) {
+		group_message(c, n, m);
+		return;
+	}
 	if (m->kind == MESSAGE_REDUCE) {
 		reduce_request(c, n, m);
 	} else if (m->kind == MESSAGE_REDUCED) {
@@ -194,6 +198,7 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_REDUCED:
 	case MESSAGE_RECALL:
 	case MESSAGE_PROPOSE:
+	case MESSAGE_GROUP:
 		dispatch_request(c, n, m);
 		break;
 	case MESSAGE_STAT:
@@ -215,6 +220,7 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_USED:
 	case MESSAGE_HAS:
 	case MESSAGE_PULL_REPLY:
+	case MESSAGE_GROUPED:
 		calls_answer(c, n, m);
 		break;
 	case MESSAGE_REMOVE:

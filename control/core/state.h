@@ -32,6 +32,7 @@
 #include "core/reduce/coordinator/room.h"
 #include "core/reduce/requester/events.h"
 #include "core/reduce/requester/room.h"
+#include "core/group/room.h"
 #include "core/session/room.h"
 #include "clock.h"
 #include "control.h"
@@ -48,6 +49,7 @@ struct core {
 	struct room_participant participant;
 	struct room_coordinator coordinator;
 	struct room_requester requester;
+	struct room_group group;
 	struct room_session session;
 };
 

@@ -65,6 +65,7 @@ static void wiring_announce_asked(struct control *c, struct node *n)
 	holds_tell_all(c);
 	objects_announce_all(c);
 	requesters_tell(c);
+	agents_tell(c, n);
 }
 
 static void wiring_link_up(struct control *c, struct node *n)
@@ -104,6 +105,7 @@ static void wiring_node_gone(struct control *c, struct node *n)
 {
 	reduce_caller_gone(c, n, true);
 	references_node_lost(c, n->number);
+	group_node_lost(c, n->number);
 	if (n->member != MEMBER_LEFT)
 		return;
 	timers_cancel(&c->timers, &n->forget);
@@ -117,8 +119,10 @@ static void wiring_node_reborn(struct control *c, struct node *n)
 		watchers_drop(&c->directory->shard, n->number);
 	}
 	reduce_caller_gone(c, n, false);
-	if (n != c->cluster->self)
+	if (n != c->cluster->self) {
 		references_node_lost(c, n->number);
+		group_node_reborn(c, n->number);
+	}
 }
 
 static void wiring_unsettled(struct control *c)
@@ -147,6 +151,7 @@ static void wiring_ownership(struct control *c)
 		participant_keep(c);
 		directory_keep(&c->directory->shard, wiring_mine, c);
 		calls_move(c);
+		group_ownership(c, wiring_mine);
 	}
 	requesters_tell(c);
 	if (c->table)
@@ -447,13 +452,16 @@ const struct delegate_ops wiring_delegate = {
 
 static void wiring_reduce_ended(struct control *c, struct await *w, const struct message_used *used)
 {
-	session_reduce_ended(c, wiring_wait(w), used);
+	if (w->group)
+		group_reduce_ended(c, w, used);
+	else
+		session_reduce_ended(c, wiring_wait(w), used);
 }
 
 /* A coordinator has accepted the reduce: a REDUCE is answered, a REDUCED waits on. */
 static void wiring_reduce_accepted(struct control *c, struct await *w)
 {
-	if (wiring_wait(w)->op == SESSION_REDUCE)
+	if (!w->group && wiring_wait(w)->op == SESSION_REDUCE)
 		waits_end(c, wiring_wait(w), 0, "");
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "codec.h"
+#include "codec_group.h"
 #include "decode.h"
 #include "internal/ipc.h"
 #include "internal/record.h"
@@ -449,6 +450,12 @@ static bool decode_rarer_body(const Rpc__Envelope *e, struct decode_arena *a, st
 	case RPC__ENVELOPE__BODY_HOLD:
 		m->kind = MESSAGE_HOLD;
 		return decode_hold(e->hold, &m->hold);
+	case RPC__ENVELOPE__BODY_GROUP:
+		m->kind = MESSAGE_GROUP;
+		return decode_group(e->group, &m->group);
+	case RPC__ENVELOPE__BODY_GROUPED:
+		m->kind = MESSAGE_GROUPED;
+		return decode_grouped(e->grouped, a, &m->grouped);
 	default:
 		return false;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 #include "codec.h"
+#include "codec_group.h"
 #include "control.pb-c.h"
 
 static ProtobufCBinaryData encode_bytes(const void *data, size_t bytes)
@@ -445,6 +446,8 @@ union encode_body {
 	Rpc__Pull pull;
 	Rpc__PullReply pull_reply;
 	Rpc__Push push;
+	Rpc__Group group;
+	Rpc__Grouped grouped;
 };
 
 static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
@@ -485,6 +488,8 @@ static const Rpc__Envelope__BodyCase encode_cases[MESSAGE_KINDS] = {
 	[MESSAGE_PULL] = RPC__ENVELOPE__BODY_PULL,
 	[MESSAGE_PULL_REPLY] = RPC__ENVELOPE__BODY_PULL_REPLY,
 	[MESSAGE_PUSH] = RPC__ENVELOPE__BODY_PUSH,
+	[MESSAGE_GROUP] = RPC__ENVELOPE__BODY_GROUP,
+	[MESSAGE_GROUPED] = RPC__ENVELOPE__BODY_GROUPED,
 };
 
 static void encode_reduce_body(const struct message *m, uint8_t *scratch, union encode_body *b)
@@ -526,6 +531,12 @@ static void encode_reduce_body(const struct message *m, uint8_t *scratch, union 
 		break;
 	case MESSAGE_PUSH:
 		encode_push(&m->push, &b->push);
+		break;
+	case MESSAGE_GROUP:
+		encode_group(&m->group, &b->group);
+		break;
+	case MESSAGE_GROUPED:
+		encode_grouped(&m->grouped, (struct encode_grouped *)(void *)scratch, &b->grouped);
 		break;
 	default:
 		encode_object(&m->object, &b->object);

@@ -22,6 +22,7 @@
 #ifndef SARISSA_INTERNAL_SESSION_H
 #define SARISSA_INTERNAL_SESSION_H
 
+#include "internal/group.h"
 #include "internal/ids.h"
 
 #define SESSION_MAGIC 0x53534553u
@@ -113,6 +114,8 @@ enum session_op {
 	SESSION_WATCH, /* name (prefix of the names), flags -> one session_object each time that one
 			  of those changes, without an end but CANCEL. Those that exist come first;
 			  with SESSION_FLAG_RETRY they do not, but a SESSION_EVENT_MISSED */
+	SESSION_GROUP, /* size: of a group_request, which follows in the same packet; timeout (of a
+			  pull) -> a group_answer, if there is one */
 	SESSION_OPS,
 };
 
@@ -225,6 +228,13 @@ struct session_sources { /* follows a session_reply in the same packet */
 	uint32_t count;
 	uint32_t missing; /* 1: these are not there yet (SESSION_FLAG_PROGRESS) */
 	struct object_id source[SESSION_SOURCES];
+};
+
+union session_item { /* what may follow a session_reply */
+	struct session_object object;
+	struct session_node node;
+	struct session_sources sources;
+	struct group_answer group;
 };
 
 static inline uint64_t pin_make(uint32_t slot, uint64_t generation)

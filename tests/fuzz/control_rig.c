@@ -39,7 +39,8 @@ static bool rig_reply(void *arg, uint32_t session, const struct session_reply *r
 	CHECK(reply->magic == SESSION_MAGIC && reply->status <= 0);
 	CHECK(tail_bytes == 0 || tail_bytes == sizeof(struct session_object) ||
 	      tail_bytes == sizeof(struct session_node) ||
-	      tail_bytes == sizeof(struct session_sources));
+	      tail_bytes == sizeof(struct session_sources) ||
+	      tail_bytes == sizeof(struct group_answer));
 	CHECK(memchr(reply->text, 0, sizeof(reply->text)));
 	r->last = *reply;
 	return true;

@@ -104,6 +104,8 @@ static size_t reply_item(uint16_t op)
 		return sizeof(struct session_node);
 	case SESSION_REDUCED:
 		return sizeof(struct session_sources);
+	case SESSION_GROUP:
+		return sizeof(struct group_answer);
 	default:
 		return 0;
 	}
@@ -111,7 +113,7 @@ static size_t reply_item(uint16_t op)
 
 static void put_reply(struct input *in, int fd, uint32_t *seq)
 {
-	_Alignas(8) uint8_t room[sizeof(struct session_reply) + sizeof(struct session_object) + 64];
+	_Alignas(8) uint8_t room[sizeof(struct session_reply) + sizeof(union session_item) + 64];
 	struct session_reply r = {.magic = SESSION_MAGIC, .generation = 1, .size = 64};
 	uint8_t choice = input_byte(in);
 	int fds[8] = {rig.store_fd, rig.store_fd, rig.small_fd, rig.table_fd,

@@ -15,13 +15,13 @@ from pathlib import Path
 
 # lowest first (docs/architecture.md)
 ORDER = ("base", "message", "planner", "cluster", "directory", "lease", "flow", "store", "transfer",
-         "reduce/participant", "reduce/coordinator", "reduce/requester", "session", "control.c")
+         "reduce/participant", "reduce/coordinator", "reduce/requester", "group", "session", "control.c")
 TOP = ORDER[-1]
 # what another room may include of one, beside all of the first three; all else of a room is its own
 ENTRY = {"cluster": {"room.h"}, "directory": {"room.h"}, "flow": {"room.h"}, "lease": {"room.h"},
          "store": {"room.h", "await.h"}, "transfer": {"fetch.h", "serve.h"},
          "reduce/participant": set(), "reduce/coordinator": {"delegate.h"},
-         "reduce/requester": {"requester.h"}, "session": set()}
+         "reduce/requester": {"requester.h"}, "group": {"room.h"}, "session": set()}
 OPEN = ("control.h",)  # the shell's, which every room includes
 CORE = Path(__file__).resolve().parents[2] / "control/core"
 

@@ -43,6 +43,49 @@ static struct message sample_values(struct message m, struct object_id id)
 	return m;
 }
 
+static struct message sample_group(uint32_t kind, struct object_id of)
+{
+	static struct group_answer answer = {.op = REDUCE_SUM,
+					     .dtype = REDUCE_F32,
+					     .count = UINT64_MAX,
+					     .clock = 5,
+					     .done = 4,
+					     .round = 7,
+					     .version = 3,
+					     .histogram = {[7] = UINT64_MAX},
+					     .owner = NODES_MAX - 1,
+					     .page = GROUP_PAGE,
+					     .policy = "bsp",
+					     .table = "cohort rule",
+					     .member = {[15] = {.member = 1, .cohort = "fast"}}};
+	struct message m = {.kind = kind, .request = UINT64_MAX};
+
+	if (kind == MESSAGE_GROUPED) {
+		m.grouped = (struct message_grouped){-ESTALE, &answer, "no such member"};
+		return m;
+	}
+	m.group = (struct message_group){of,
+					 {.step = GROUP_JOIN,
+					  .flags = GROUP_REJOIN,
+					  .member = UINT64_MAX,
+					  .clock = 9,
+					  .pending = 5,
+					  .seen = 8,
+					  .joined = 2,
+					  .name = "sgd",
+					  .cohort = "fast"}};
+	return m;
+}
+
+static struct message sample_object(struct message m, struct object_id of)
+{
+	if (m.kind == MESSAGE_GROUP || m.kind == MESSAGE_GROUPED)
+		return sample_group(m.kind, of);
+	m.object = (struct message_object){
+		.id = of, .upstream = 3, .cursor = UINT64_MAX, .replaced = 1, .generation = 7};
+	return m;
+}
+
 static struct message sample_reduce(uint32_t kind, struct object_id id)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
@@ -109,10 +152,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 	case MESSAGE_PUSH:
 		return sample_values(m, id);
 	default:
-		m.object = (struct message_object){
-			.id = id, .upstream = 3, .cursor = UINT64_MAX, .replaced = 1};
-		m.object.generation = 7;
-		break;
+		return sample_object(m, id);
 	}
 	return m;
 }
@@ -410,6 +450,46 @@ static int refused(struct message *m)
 	return codec_decode(bytes, length, arena, &back);
 }
 
+static void wrong_groups_are_refused(void **state)
+{
+	struct group_answer answer;
+	struct message m = sample(MESSAGE_GROUP), back;
+
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_memory_equal(&back.group, &m.group, sizeof(m.group));
+	m.group.ask.step = GROUP_STEPS;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m.group.ask.step = 0;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m = sample(MESSAGE_GROUP);
+	m.group.ask.flags = GROUP_FLAGS + 1;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m = sample(MESSAGE_GROUP);
+	m.group.ask.member = 0;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m = sample(MESSAGE_GROUP);
+	m.group.ask.clock = UINT64_MAX;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m = sample(MESSAGE_GROUPED);
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_memory_equal(back.grouped.answer, m.grouped.answer, sizeof(answer));
+	m.grouped.status = 1;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m = sample(MESSAGE_GROUPED);
+	answer = *m.grouped.answer;
+	m.grouped.answer = &answer;
+	answer.owner = NODES_MAX;
+	assert_int_equal(refused(&m), -EBADMSG);
+	answer = *sample(MESSAGE_GROUPED).grouped.answer;
+	answer.op = REDUCE_OP_END;
+	assert_int_equal(refused(&m), -EBADMSG);
+	answer = *sample(MESSAGE_GROUPED).grouped.answer;
+	answer.member[0].node = NODES_MAX;
+	assert_int_equal(refused(&m), -EBADMSG);
+	m.grouped.answer = NULL;
+	assert_int_equal(refused(&m), 0);
+}
+
 static void a_locate_may_name_several(void **state)
 {
 	struct message m = sample(MESSAGE_GET), back;
@@ -704,6 +784,7 @@ int main(void)
 		cmocka_unit_test(every_kind_round_trips),
 		cmocka_unit_test(fields_survive),
 		cmocka_unit_test(wrong_watches_are_refused),
+		cmocka_unit_test(wrong_groups_are_refused),
 		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(what_is_to_be_kept_is_whole),

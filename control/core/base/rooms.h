@@ -15,6 +15,7 @@ struct room_cluster;
 struct room_coordinator;
 struct room_directory;
 struct room_flow;
+struct room_group;
 struct room_lease;
 struct room_participant;
 struct room_requester;
@@ -48,6 +49,7 @@ struct control {
 	struct room_participant *participant;
 	struct room_coordinator *coordinator;
 	struct room_requester *requester;
+	struct room_group *group;
 	struct room_session *session;
 };
 

@@ -6,6 +6,7 @@
 _Static_assert(sizeof(struct object_id) * MESSAGE_SOURCES_MAX <= OBJECT_INLINE_MAX &&
 		       sizeof(struct message_part) * MESSAGE_PARTS_MAX <= OBJECT_INLINE_MAX,
 	       "the sources and parts of a reduce fit a queued message");
+_Static_assert(sizeof(struct group_answer) <= OBJECT_INLINE_MAX, "so does a group's answer");
 
 void message_add_rail(struct message_rails *r, const struct net_addr *addr)
 {
@@ -34,6 +35,8 @@ const struct object_id *message_id(const struct message *m)
 		return &m->get.id;
 	case MESSAGE_HOLD:
 		return &m->hold.id;
+	case MESSAGE_GROUP:
+		return m->group.ask.step == GROUP_EXPLAIN ? NULL : &m->group.id;
 	case MESSAGE_STAT:
 		return m->object.generation ? NULL : &m->object.id;
 	case MESSAGE_DROP:
@@ -62,6 +65,8 @@ uint32_t message_answer_kind(uint32_t request_kind)
 		return MESSAGE_OBJECTS;
 	case MESSAGE_STATUS:
 		return MESSAGE_NODE;
+	case MESSAGE_GROUP:
+		return MESSAGE_GROUPED;
 	case MESSAGE_REDUCED:
 		return MESSAGE_USED;
 	case MESSAGE_PIECES:
@@ -88,6 +93,9 @@ void message_copy(struct message *out, const struct message *m, uint8_t *data)
 	} else if (m->kind == MESSAGE_OBJECTS && m->objects.count > 0) {
 		memcpy(data, m->objects.objects, sizeof(*m->objects.objects) * m->objects.count);
 		out->objects.objects = (const struct session_object *)(const void *)data;
+	} else if (m->kind == MESSAGE_GROUPED && m->grouped.answer) {
+		memcpy(data, m->grouped.answer, sizeof(*m->grouped.answer));
+		out->grouped.answer = (const struct group_answer *)(const void *)data;
 	} else if (m->kind == MESSAGE_REDUCE && m->reduce.count > 0) {
 		memcpy(data, m->reduce.sources, sizeof(struct object_id) * m->reduce.count);
 		out->reduce.sources = (const struct object_id *)(const void *)data;

@@ -10,6 +10,7 @@
 #ifndef SARISSA_CONTROL_CORE_MESSAGE_MESSAGE_H
 #define SARISSA_CONTROL_CORE_MESSAGE_MESSAGE_H
 
+#include "internal/group.h"
 #include "internal/ids.h"
 #include "internal/session.h"
 #include "core/base/bitmap.h"
@@ -72,6 +73,8 @@ enum message_kind {
 			   * is this -> REPLY */
 	MESSAGE_PREFETCH, /* node -> node: fetch this object -> REPLY when it is complete */
 	MESSAGE_WATCH,	  /* node -> owner: report changes of these objects -> OBJECTS */
+	MESSAGE_GROUP,	  /* node -> owner of the group: what a member of it asks -> GROUPED */
+	MESSAGE_GROUPED,
 	MESSAGE_KINDS,
 };
 
@@ -312,6 +315,17 @@ struct message_watch {
 	char prefix[OBJECT_NAME_MAX + 1];
 };
 
+struct message_group {
+	struct object_id id; /* of the group */
+	struct group_request ask;
+};
+
+struct message_grouped {
+	int32_t status;			   /* 0 or -errno */
+	const struct group_answer *answer; /* NULL: only a status */
+	char text[MESSAGE_TEXT_MAX + 1];
+};
+
 struct message_objects {
 	uint64_t cursor; /* of the next page; 0: this was the last */
 	uint32_t count;
@@ -467,6 +481,8 @@ struct message {
 		struct message_list list;
 		struct message_watch watch;
 		struct message_objects objects;
+		struct message_group group;
+		struct message_grouped grouped;
 		struct session_node node;
 		struct message_members members;
 		struct message_reply reply;

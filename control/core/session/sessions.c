@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "core/base/text.h"
+#include "core/group/room.h"
 #include "core/lease/room.h"
 #include "core/transfer/fetch.h"
 #include "room.h"
@@ -39,6 +39,7 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 	list_init(&s->waits);
 	list_init(&s->creating);
 	list_init(&s->leases);
+	list_init(&s->members);
 	c->session->sessions.open++;
 	return (int)pool_index(&c->session->sessions.pool, s);
 }
@@ -94,6 +95,7 @@ bool sessions_close(struct control *c, uint32_t number)
 		objects_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
 	leases_leave(c, &s->leases);
+	agents_leave(c, &s->members);
 	users_leave(&c->session->sessions.users, s->user);
 	c->session->sessions.open--;
 	pool_give(&c->session->sessions.pool, s);
@@ -123,6 +125,8 @@ static size_t sessions_length(const struct session_request *r)
 		return sizeof(*r) + r->size;
 	if (r->op == SESSION_BROADCAST && r->size <= SESSION_NODES_MAX * sizeof(uint32_t))
 		return sizeof(*r) + r->size;
+	if (r->op == SESSION_GROUP)
+		return sizeof(*r) + sizeof(struct group_request);
 	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
 }
 
@@ -169,22 +173,6 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_EXPIRE] = session_expire,   [SESSION_WATCH] = session_watch,
 };
 
-static bool sessions_other_version(struct control *c, struct session *s,
-				   const struct session_request *r)
-{
-	struct text t = {.length = 0};
-
-	if (r->magic != SESSION_MAGIC || r->version == SESSION_VERSION)
-		return false;
-	text_add(&t, "the library speaks version ");
-	text_add_number(&t, r->version);
-	text_add(&t, " of sessions, the node version ");
-	text_add_number(&t, SESSION_VERSION);
-	text_add(&t, ": use a library and a node of one version");
-	reply_error(c, s, r->op, r->seq, -EPROTONOSUPPORT, t.bytes);
-	return true;
-}
-
 bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length)
 {
 	struct session *s = sessions_at(c, number);
@@ -198,14 +186,15 @@ bool sessions_request(struct control *c, uint32_t number, const void *bytes, siz
 	wrong = sessions_check(s, &r, length);
 	if (wrong) {
 		c->counters.requests_bad++;
-		if (!sessions_other_version(c, s, &r))
-			reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
+		reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
 		return false;
 	}
 	if (r.op == SESSION_REDUCE) /* ids need no alignment */
 		session_reduce(c, s, &r, (const void *)((const uint8_t *)bytes + sizeof(r)));
 	else if (r.op == SESSION_PUT)
 		session_put(c, s, &r, (const uint8_t *)bytes + sizeof(r));
+	else if (r.op == SESSION_GROUP)
+		session_group(c, s, &r, (const uint8_t *)bytes + sizeof(r));
 	else if (r.op == SESSION_BROADCAST)
 		session_broadcast(c, s, &r, (const uint8_t *)bytes + sizeof(r));
 	else

@@ -29,6 +29,7 @@ struct session {
 	uint32_t waiting;	/* how many */
 	struct list creating;	/* struct object.of_session */
 	struct list leases;	/* struct lease_use.of_session */
+	struct list members;	/* of groups: struct agent_member.of_session */
 	bool attached;
 	bool brings; /* control_session_brings */
 	struct control_client client;
@@ -195,6 +196,9 @@ bool session_lease_may(struct control *c, struct session *s, const struct sessio
 /* struct lease_ops */
 void session_lease_answer(struct control *c, void *waiter, uint64_t number, int32_t status,
 			  uint64_t generation, const char *text);
+/* group.c; bytes: r->size, valid during the call */
+void session_group(struct control *c, struct session *s, const struct session_request *r,
+		   const uint8_t *bytes);
 /* watch.c */
 void session_watch(struct control *c, struct session *s, const struct session_request *r);
 /* It ends: nobody need tell it anything any more. */

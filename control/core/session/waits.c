@@ -128,6 +128,10 @@ static const char *waits_late(struct control *c, const struct wait *w)
 		return "the reduce has not ended yet: wait longer";
 	if (w->op == SESSION_BROADCAST)
 		return "some of the nodes do not have all of it yet: wait longer";
+	if (w->op == SESSION_GROUP)
+		return c->attached ? "the policy does not let the member go on yet, or the group's "
+				     "owner does not answer: wait longer"
+				   : waits_no_dataplane;
 	if (w->await.nowait) /* no answer has come */
 		return waits_no_answer(c);
 	if (f && f->narrow)
@@ -165,7 +169,7 @@ static void waits_fire(struct control *c, struct timer *t)
 static bool waits_cancellable(const struct wait *w)
 {
 	return w->op == SESSION_GET || w->op == SESSION_WAIT || w->op == SESSION_REDUCED ||
-	       w->op == SESSION_BROADCAST || w->op == SESSION_WATCH;
+	       w->op == SESSION_BROADCAST || w->op == SESSION_WATCH || w->op == SESSION_GROUP;
 }
 
 void session_cancel(struct control *c, struct session *s, const struct session_request *r)

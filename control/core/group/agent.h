@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The members of groups that are sessions of this node: announced again to a new owner of their
+ * group, and reported as lost when their session ends. Called by the session room and the front
+ * door. It must not know policies or rounds.
+ */
+#ifndef SARISSA_CONTROL_CORE_GROUP_AGENT_H
+#define SARISSA_CONTROL_CORE_GROUP_AGENT_H
+
+#include "core/base/arena.h"
+#include "core/base/idmap.h"
+#include "core/base/list.h"
+#include "internal/group.h"
+
+struct call;
+struct control;
+struct control_config;
+struct node;
+
+struct agent_member {
+	struct idmap_node by_number;
+	struct list of_session;
+	struct object_id group;
+	struct group_request join; /* that announces it again */
+	struct call *call;	   /* announces it now */
+};
+
+struct agents {
+	struct pool pool;
+	struct idmap by_number;
+};
+
+void agents_carve(struct agents *as, struct arena *a, const struct control_config *config);
+/* The owner has answered a request of a member: status 0. members: those of its session. False: no
+ * room for a member more. */
+bool agents_saw(struct control *c, struct list *members, const struct object_id *group,
+		const struct group_request *r, const struct group_answer *a);
+/* Whether another member may join here. */
+bool agents_room(const struct control *c);
+/* The session of these members has ended. */
+void agents_leave(struct control *c, struct list *members);
+/* The owner may have changed, or have restarted: announces members. NULL: to all owners. */
+void agents_tell(struct control *c, const struct node *owner);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The groups that this node owns: members, clocks, the policy, the open round, decided rounds. A
+ * pure state machine: requests of members, ends of tasks and the time go in; answers and tasks go
+ * out by struct groups_ops (objects.c). Called by the front door and by tests. It must not know
+ * sessions, messages or the store.
+ *
+ *   phase    meaning                                           next
+ *   CREATE   the object of what was created is put             LIVE, or gone
+ *   META     it is read: an earlier owner had the group        LIST, or gone
+ *   LIST     the policies and decisions are listed             POLICY, LAST or LIVE
+ *   POLICY   the last policy is read                           LAST or LIVE
+ *   LAST     the last decision is read                         LIVE
+ *   LIVE     requests are served                               REMOVE
+ *   REMOVE   its objects are listed and deleted                gone
+ *
+ * A round, one at a time, while the next one is open:
+ *
+ *   open --quorum of each row, or deadline--> DECIDE: the decision is put
+ *   DECIDE --put--> REDUCE; --somebody else has decided--> ADOPT: that decision is read, REDUCE
+ *   REDUCE --result--> published; --a source is lost--> DECIDE, next attempt, without it
+ *   REDUCE --GROUP_ATTEMPTS have failed--> ended by name: pulls that need it fail
+ *
+ * Invariants (tests/unit/control_group_swarm.c):
+ *   1. A (member, clock) is in at most one decision whose result is published.
+ *   2. The result of a round is published once, under one name; it never changes.
+ *   3. A round closes by the policy under which it opened.
+ *   4. Under ssp S no contribution is staler than S.
+ *   5. A contribution is in a round, or its member was told that it is refused or lost.
+ *   6. A pull ends when its member leaves, its round ends, or the policy lets it go on.
+ */
+#ifndef SARISSA_CONTROL_CORE_GROUP_GROUPS_H
+#define SARISSA_CONTROL_CORE_GROUP_GROUPS_H
+
+#include "core/base/arena.h"
+#include "core/base/idmap.h"
+#include "core/base/list.h"
+#include "core/base/text.h"
+#include "internal/group.h"
+#include "clocks.h"
+#include "policy.h"
+
+struct call;
+struct control;
+struct group;
+
+enum {
+	GROUP_ATTEMPTS = 3,	  /* of a round */
+	GROUP_KEEP = 8,		  /* newest rounds whose objects stay */
+	GROUP_BLOB_BYTES = 60000, /* of a decision: below OBJECT_INLINE_MAX */
+};
+
+#define GROUP_GRACE_NS UINT64_C(5000000000) /* for members to announce themselves again */
+#define GROUP_RETRY_NS UINT64_C(200000000)  /* after a task that has failed for now */
+
+enum group_phase {
+	GROUP_PHASE_FREE,
+	GROUP_PHASE_CREATE,
+	GROUP_PHASE_META,
+	GROUP_PHASE_LIST,
+	GROUP_PHASE_READ_POLICY,
+	GROUP_PHASE_LAST,
+	GROUP_PHASE_LIVE,
+	GROUP_PHASE_REMOVE,
+};
+
+#define GROUP_NODE_DEAD UINT32_MAX /* group_contribution.node: its object is lost */
+
+enum group_task { /* what LIVE waits for */
+		  GROUP_TASK_NONE,
+		  GROUP_TASK_DECIDE,
+		  GROUP_TASK_ADOPT,
+		  GROUP_TASK_REDUCE,
+		  GROUP_TASK_SWAP, /* a policy is put */
+};
+
+struct group_contribution {
+	struct list link; /* in the open or the closing round */
+	uint64_t member, clock;
+	uint64_t staleness; /* when it was decided */
+	uint32_t node;
+};
+
+struct group_kept {	 /* a result that is there */
+	uint64_t number; /* of its round; 0: none */
+	uint32_t attempt;
+};
+
+struct group_round {
+	uint64_t number;
+	uint64_t version; /* of its policy */
+	struct group_policy policy;
+	struct list contributions;
+	uint32_t count;
+	uint32_t attempt;
+	uint64_t due_ns;	/* its deadline; UINT64_MAX: none */
+	uint64_t top;		/* its largest clock */
+	struct group_kept base; /* closing, GROUP_TOTAL: the result that it adds to; 0: none */
+};
+
+struct group_member {
+	struct idmap_node by_number;
+	struct list of_group;
+	struct list waits; /* in group.waits */
+	struct group *group;
+	uint64_t number;
+	uint64_t clock;		      /* last one pushed, or passed over */
+	uint64_t decided;	      /* all up to this clock are decided, or never will be */
+	uint64_t done;		      /* all up to this clock have had their round */
+	uint64_t need;		      /* round that has its last contribution; 0: none */
+	uint64_t in_round;	      /* newest round with a contribution of it */
+	uint64_t seen;		      /* newest round that it has pulled */
+	uint64_t joined;	      /* round that was open then */
+	uint64_t request;	      /* of the pull that waits; 0: none */
+	uint64_t since_ns;	      /* when that began */
+	uint64_t answered_ns, gap_ns; /* last pull answered; smoothed time to the next push */
+	uint64_t waiting_ns, counted, late, refused;
+	uint32_t node;
+	uint32_t cohort;  /* in group.cohort */
+	uint32_t slow;	  /* pushes in a row with gaps far above the percentile */
+	bool provisional; /* of an earlier owner, or its node has restarted: it must announce itself
+			   */
+	bool residual;	  /* its last contribution was refused: its pull needs no round */
+};
+
+struct group_cohort {
+	char name[GROUP_COHORT_MAX + 1];
+	struct clocks clocks; /* while tracked */
+	uint32_t live;
+	uint32_t present;  /* members with a contribution in the open round */
+	uint64_t top;	   /* largest clock of these; 0: none */
+	uint32_t row;	   /* in group.policy */
+	uint32_t open_row; /* in open.policy */
+	bool tracked;	   /* somebody is bound to its slowest member */
+};
+
+struct group_waiter { /* a request that waits for a task */
+	uint32_t node;
+	uint64_t request; /* 0: none */
+};
+
+struct group {
+	struct idmap_node by_id;
+	char name[GROUP_NAME_MAX + 1];
+	uint32_t phase; /* enum group_phase */
+	uint32_t task;	/* enum group_task */
+	uint32_t op, dtype, flags;
+	uint64_t count; /* elements */
+	uint32_t start; /* rounds begin when so many have joined */
+	bool started;
+	uint64_t version;
+	struct group_policy policy;
+	char policy_text[GROUP_POLICY_MAX + 1];
+	uint32_t cohorts;
+	struct group_cohort cohort[GROUP_COHORTS_MAX];
+	/* slack[i][k]: how far a member of cohort i may be ahead of cohort k; before: for clocks
+	 * below `from`, under which a tighter policy does not apply yet. */
+	uint32_t slack[GROUP_COHORTS_MAX][GROUP_COHORTS_MAX];
+	uint32_t before[GROUP_COHORTS_MAX][GROUP_COHORTS_MAX];
+	uint64_t from;
+	struct list members;
+	uint32_t live;
+	struct list waits; /* members in a pull */
+	struct group_round open, closing;
+	uint64_t published;			/* newest round with a result, or ended; 0: none */
+	uint64_t result;			/* newest round that has a result */
+	uint64_t failed;			/* newest round that ended without one */
+	uint64_t oldest;			/* rounds below are deleted */
+	struct group_kept kept[2 * GROUP_KEEP]; /* results that are there, by number */
+	uint64_t top;				/* largest clock in a decided round */
+	uint64_t pushed;			/* largest clock pushed */
+	uint64_t percentile_ns;
+	struct group_waiter creator, swapper, remover;
+	struct group_policy wanted; /* of the swapper */
+	char wanted_text[GROUP_POLICY_MAX + 1];
+	uint64_t last_policy, last_round; /* found by LIST */
+	uint32_t last_attempt;
+	uint64_t grace_ns; /* provisional members go then; UINT64_MAX: none are there */
+	uint64_t retry_ns; /* the task is tried again then; UINT64_MAX: no */
+	uint64_t used_ns;
+	uint64_t rounds, counted, late, refused, lost, waiting_ns;
+	uint64_t histogram[GROUP_HISTOGRAM];
+	bool moved; /* pulls may have become ready */
+	/* of objects.c */
+	struct call *call;
+	void *shell;
+};
+
+struct groups_ops {
+	void *arg;
+	void (*answer)(void *arg, uint32_t node, uint64_t request, int32_t status, const char *text,
+		       const struct group_answer *answer);
+	/* Each begins a task of the group, which has no other; its end follows in a later turn, or
+	 * false: it cannot begin now. */
+	bool (*put)(void *arg, struct group *g, const char *name, const char *bytes,
+		    uint32_t length);				    /* groups_put */
+	bool (*read)(void *arg, struct group *g, const char *name); /* groups_read */
+	bool (*list)(void *arg, struct group *g,
+		     const char *prefix); /* groups_listed, _list_ended */
+	/* sources: valid during the call; resume: an earlier owner may have begun it */
+	bool (*reduce)(void *arg, struct group *g, const char *target,
+		       const struct object_id *sources, uint32_t count, bool resume);
+	/* Ends the reduce into the target: groups_reduced follows. */
+	void (*cancel)(void *arg, struct group *g, const char *target);
+	/* The group's task has no end any more. */
+	void (*abandon)(void *arg, struct group *g);
+	/* Deletes an object; nobody waits for that. */
+	void (*remove)(void *arg, const char *name);
+	/* Whether a complete object of that id is there, which this node is the shard owner of. */
+	bool (*exists)(void *arg, const struct object_id *id);
+};
+
+struct groups {
+	const struct groups_ops *ops;
+	uint64_t now_ns;
+	uint32_t node; /* this one */
+	struct pool pool, members, contributions;
+	struct idmap by_id, by_member;
+	struct group_answer answer; /* for one at a time */
+	struct object_id sources[GROUP_MEMBERS_MAX + 1];
+	char blob[GROUP_BLOB_BYTES];
+};
+
+struct groups_limits {
+	uint32_t groups, members, contributions;
+};
+
+void groups_carve(struct groups *gs, struct arena *a, const struct groups_limits *limits);
+void groups_init(struct groups *gs, const struct groups_ops *ops, uint32_t node);
+
+/* A request of a node, checked for its form. False: the group is being taken over from an earlier
+ * owner: the node must ask again soon. */
+bool groups_request(struct groups *gs, uint32_t node, uint64_t request,
+		    const struct group_request *r);
+/* Members of that node are dead; they have to announce themselves within GROUP_GRACE_NS. */
+void groups_node_lost(struct groups *gs, uint32_t node);
+void groups_node_reborn(struct groups *gs, uint32_t node);
+/* Forgets the groups that another node owns now. */
+void groups_keep(struct groups *gs, bool (*mine)(void *arg, const struct object_id *id), void *arg);
+void groups_tick(struct groups *gs);
+/* When groups_tick has something to do. */
+uint64_t groups_next(const struct groups *gs);
+
+/* The ends of tasks. status: 0 or -errno. */
+void groups_put(struct groups *gs, struct group *g, int32_t status, const char *text);
+void groups_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,
+		 uint32_t length);
+void groups_listed(struct groups *gs, struct group *g, const char *name);
+void groups_list_ended(struct groups *gs, struct group *g, int32_t status);
+void groups_reduced(struct groups *gs, struct group *g, int32_t status, const char *text);
+
+/* names.c */
+struct object_id group_id(const char *name);
+/* ".group/NAME"; with kind: "/KIND/NUMBER" and, unless 0, ".ATTEMPT". */
+void group_name(struct text *t, const char *group, const char *kind, uint64_t number,
+		uint32_t attempt);
+void group_contribution_name(struct text *t, const char *group, uint64_t clock, uint64_t member);
+/* Why a NAME is none, or NULL. */
+const char *group_name_wrong(const char *name);
+/* Takes "/KIND/NUMBER[.ATTEMPT]" off the name of an object of the group. */
+bool group_name_parse(const char *group, const char *name, char *kind, uint64_t *number,
+		      uint32_t *attempt);
+
+/* ---- for the files of this folder -------------------------------------------------------------
+ */
+
+/* describe.c: the objects that are written, as texts */
+uint32_t group_meta_write(const struct group *g, char *out, size_t room);
+/* Sets what was created. False: not such a text. */
+bool group_meta_read(struct group *g, const char *bytes, uint32_t length);
+uint32_t group_decision_write(const struct group *g, char *out, size_t room);
+/* What a decision says: one call for each line; false: stop. */
+struct group_decision_line {
+	bool contributes; /* else it is a live member that does not */
+	uint64_t member, clock, staleness;
+	uint32_t node;
+	char cohort[GROUP_COHORT_MAX + 1];
+};
+struct group_decision {
+	uint64_t round, version, top;
+	uint32_t attempt, count;
+	struct group_kept base;
+};
+bool group_decision_read(const char *bytes, uint32_t length, struct group_decision *out,
+			 void (*line)(struct groups *gs, struct group *g,
+				      const struct group_decision_line *l),
+			 struct groups *gs, struct group *g);
+
+/* roster.c */
+struct group_member *roster_find(struct groups *gs, const struct group *g, uint64_t number);
+/* NULL: a table is full, or no row has that cohort (-1 in *error is then -errno). */
+struct group_member *roster_add(struct groups *gs, struct group *g, uint64_t number, uint32_t node,
+				const char *cohort, uint64_t clock, int *error);
+/* lost: its contributions of the open round go with it. */
+void roster_drop(struct groups *gs, struct group *g, struct group_member *m, bool lost);
+/* round: the one that holds what moved it. */
+void roster_move(struct group *g, struct group_member *m, uint64_t clock, uint64_t round);
+/* The clock that a joiner of that cohort begins at. */
+uint64_t roster_clock(const struct group *g, uint32_t cohort);
+/* Whether the policy lets a member that is at that clock go on, and the results are there. */
+bool roster_may_go(const struct group *g, const struct group_member *m, uint64_t clock);
+/* Whether it may push the next clock: the same, whether the results are there or not. */
+bool roster_may_push(const struct group *g, const struct group_member *m);
+/* auto: the member may change its cohort, at a push; at the answer to a pull. */
+void roster_push_gap(const struct groups *gs, struct group *g, struct group_member *m);
+void roster_regroup(struct group *g, struct group_member *m);
+/* The policy, or the members' cohorts, have changed. swap: what is tighter applies to new clocks.
+ */
+void roster_bind(struct group *g, bool swap);
+/* The cohort of that name, made if need be; -ENOENT: no row; -ENOSPC. */
+int roster_cohort(struct group *g, const char *name);
+
+/* rounds.c */
+void rounds_open(struct group *g, uint64_t number);
+/* Whether a row of the policy waits for everybody, clock by clock: bsp. */
+bool rounds_lockstep(const struct group_policy_row *row);
+/* Whether a pull need not wait for that round: it is open, and others have to close it. */
+bool rounds_unbound(const struct group *g, uint64_t number);
+/* False: no room. */
+bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *m, uint64_t clock);
+void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m);
+/* After any event: closes the open round if it may close, answers pulls that may be answered, sets
+ * a waiting policy in force. */
+void rounds_turn(struct groups *gs, struct group *g);
+void rounds_decided(struct groups *gs, struct group *g, int32_t status);
+void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const char *bytes,
+		    uint32_t length);
+void rounds_reduced(struct groups *gs, struct group *g, int32_t status, const char *text);
+/* Tries the task again that could not begin. */
+void rounds_retry(struct groups *gs, struct group *g);
+void rounds_node_lost(struct groups *gs, struct group *g, uint32_t node);
+void rounds_free(struct groups *gs, struct group_round *r);
+/* Begins the reduce of the closing round. */
+void rounds_reduce(struct groups *gs, struct group *g, bool resume);
+/* The closing round is decided: its members' clocks up to it are. */
+void rounds_fix(struct groups *gs, struct group *g);
+/* The result that is there of a round; NULL: none. */
+const struct group_kept *rounds_kept(const struct group *g, uint64_t number);
+
+/* load.c */
+void load_begin(struct groups *gs, struct group *g);
+void load_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,
+	       uint32_t length);
+void load_listed(struct groups *gs, struct group *g, const char *name);
+/* The task that could not begin, or has no answer, begins again. REMOVE begins with this. */
+void load_retry(struct groups *gs, struct group *g);
+void load_list_ended(struct groups *gs, struct group *g, int32_t status);
+
+/* groups.c */
+void groups_free(struct groups *gs, struct group *g);
+void groups_fill(struct groups *gs, const struct group *g, const struct group_member *m);
+void groups_tell(struct groups *gs, const struct group_waiter *w, int32_t status, const char *text,
+		 const struct group *g);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A group that an earlier owner had: what was created, its last policy and its last decision are
+ * read, and the round of that decision goes on. Members of it count until GROUP_GRACE_NS has passed
+ * without a word of them. Also the removal of a group, which lists the same objects.
+ */
+#include <errno.h>
+#include "groups.h"
+
+void load_begin(struct groups *gs, struct group *g)
+{
+	struct text name;
+
+	g->phase = GROUP_PHASE_META;
+	g->retry_ns = UINT64_MAX;
+	group_name(&name, g->name, NULL, 0, 0);
+	if (!gs->ops->read(gs->ops->arg, g, name.bytes))
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+static void load_list(struct groups *gs, struct group *g)
+{
+	struct text name;
+
+	group_name(&name, g->name, NULL, 0, 0);
+	text_add(&name, "/");
+	g->retry_ns = UINT64_MAX;
+	if (!gs->ops->list(gs->ops->arg, g, name.bytes))
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+static void load_object(struct groups *gs, struct group *g, uint32_t phase)
+{
+	bool policy = phase == GROUP_PHASE_READ_POLICY;
+	struct text name;
+
+	g->phase = phase;
+	g->retry_ns = UINT64_MAX;
+	group_name(&name, g->name, policy ? "p" : "d", policy ? g->last_policy : g->last_round,
+		   policy ? 0 : g->last_attempt);
+	if (!gs->ops->read(gs->ops->arg, g, name.bytes))
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+static void load_live(struct groups *gs, struct group *g)
+{
+	g->phase = GROUP_PHASE_LIVE;
+	roster_bind(g, false);
+	rounds_turn(gs, g);
+}
+
+/* ---- the last decision ------------------------------------------------------------------------
+ */
+
+static struct group_member *load_member(struct groups *gs, struct group *g,
+					const struct group_decision_line *line)
+{
+	struct group_member *m = roster_find(gs, g, line->member);
+	int error;
+
+	if (m == NULL)
+		m = roster_add(gs, g, line->member, line->node, line->cohort, line->clock, &error);
+	if (m == NULL)
+		return NULL;
+	m->provisional = true;
+	m->joined = 0;
+	return m;
+}
+
+static void load_line(struct groups *gs, struct group *g, const struct group_decision_line *line)
+{
+	struct group_contribution *one;
+
+	if (!line->contributes) {
+		load_member(gs, g, line);
+		return;
+	}
+	one = pool_take(&gs->contributions);
+	if (one == NULL)
+		return;
+	one->member = line->member;
+	one->clock = line->clock;
+	one->staleness = line->staleness;
+	one->node = line->node;
+	list_append(&g->closing.contributions, &one->link);
+	g->closing.count++;
+}
+
+/* Clocks of the members that are in the decision. */
+static void load_clocks(struct groups *gs, struct group *g)
+{
+	list_each(l, after, &g->closing.contributions)
+	{
+		const struct group_contribution *one =
+			list_item(l, struct group_contribution, link);
+		struct group_member *m = roster_find(gs, g, one->member);
+
+		if (m && one->clock > m->clock)
+			roster_move(g, m, one->clock, g->last_round);
+		if (m)
+			m->need = m->in_round = g->last_round;
+	}
+}
+
+static void load_last(struct groups *gs, struct group *g, const char *bytes, uint32_t length)
+{
+	struct group_decision d;
+
+	g->closing.number = g->last_round;
+	g->closing.attempt = g->last_attempt;
+	g->closing.count = 0;
+	list_init(&g->closing.contributions);
+	rounds_open(g, g->last_round + 1);
+	if (!group_decision_read(bytes, length, &d, load_line, gs, g)) {
+		rounds_free(gs, &g->closing);
+		g->published = g->failed = g->last_round;
+		load_live(gs, g);
+		return;
+	}
+	g->closing.version = d.version;
+	g->closing.base = d.base;
+	g->closing.top = d.top;
+	g->top = d.top;
+	g->started = true;
+	g->published = g->last_round - 1;
+	if (rounds_kept(g, d.base.number))
+		g->result = d.base.number;
+	for (uint64_t n = g->last_round; n > 0 && n + GROUP_KEEP > g->last_round; n--) {
+		if (n == g->last_round || rounds_kept(g, n) == NULL)
+			continue;
+		g->result = n;
+		break;
+	}
+	g->grace_ns = gs->now_ns + GROUP_GRACE_NS;
+	load_clocks(gs, g);
+	rounds_fix(gs, g);
+	rounds_reduce(gs, g, true);
+	load_live(gs, g);
+}
+
+/* ---- the ends of tasks ------------------------------------------------------------------------
+ */
+
+static void load_policy(struct groups *gs, struct group *g, const char *bytes, uint32_t length)
+{
+	struct group_policy_error error;
+
+	if (length <= GROUP_POLICY_MAX) {
+		memcpy(g->policy_text, bytes, length);
+		g->policy_text[length] = '\0';
+	}
+	if (group_policy_parse(g->policy_text, &g->policy, &error) == 0)
+		g->version = g->last_policy;
+	if (g->last_round > 0) {
+		load_object(gs, g, GROUP_PHASE_LAST);
+		return;
+	}
+	rounds_open(g, 1);
+	load_live(gs, g);
+}
+
+static void load_later(struct groups *gs, struct group *g)
+{
+	g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+void load_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,
+	       uint32_t length)
+{
+	if (g->phase == GROUP_PHASE_META) {
+		if (status == 0 && group_meta_read(g, bytes, length)) {
+			g->phase = GROUP_PHASE_LIST;
+			g->version = 1;
+			load_list(gs, g);
+		} else if (status == -ETIMEDOUT) {
+			load_later(gs, g);
+		} else {
+			groups_free(gs,
+				    g); /* deleted, or not a group: the next request is told so */
+		}
+	} else if (status != 0 && status != -ENOENT && status != -ENODATA) {
+		load_later(gs, g);
+	} else if (g->phase == GROUP_PHASE_READ_POLICY) {
+		load_policy(gs, g, bytes, status ? GROUP_POLICY_MAX + 1 : length);
+	} else {
+		load_last(gs, g, bytes, status ? 0 : length);
+	}
+}
+
+void load_listed(struct groups *gs, struct group *g, const char *name)
+{
+	uint64_t number;
+	uint32_t attempt;
+	char kind;
+
+	if (g->phase == GROUP_PHASE_REMOVE) {
+		gs->ops->remove(gs->ops->arg, name);
+		return;
+	}
+	if (!group_name_parse(g->name, name, &kind, &number, &attempt) || number == 0)
+		return;
+	if (kind == 'p' && number > g->last_policy)
+		g->last_policy = number;
+	if (kind == 'd' &&
+	    (number > g->last_round || (number == g->last_round && attempt > g->last_attempt))) {
+		g->last_round = number;
+		g->last_attempt = attempt;
+	}
+	if (kind == 'r' && g->kept[number % (2 * GROUP_KEEP)].number <= number)
+		g->kept[number % (2 * GROUP_KEEP)] = (struct group_kept){number, attempt};
+	if ((kind == 'd' || kind == 'r') && (g->oldest == 0 || number < g->oldest))
+		g->oldest = number;
+}
+
+void load_list_ended(struct groups *gs, struct group *g, int32_t status)
+{
+	struct text name;
+
+	if (status != 0) {
+		load_later(gs, g);
+		return;
+	}
+	if (g->phase == GROUP_PHASE_REMOVE) {
+		struct group_waiter w = g->remover;
+
+		group_name(&name, g->name, NULL, 0, 0);
+		gs->ops->remove(gs->ops->arg, name.bytes);
+		groups_free(gs, g);
+		groups_tell(gs, &w, 0, "", NULL);
+	} else if (g->last_policy > 0) {
+		load_object(gs, g, GROUP_PHASE_READ_POLICY);
+	} else if (g->last_round > 0) {
+		load_object(gs, g, GROUP_PHASE_LAST);
+	} else {
+		rounds_open(g, 1);
+		load_live(gs, g);
+	}
+}
+
+void load_retry(struct groups *gs, struct group *g)
+{
+	if (g->phase == GROUP_PHASE_META)
+		load_begin(gs, g);
+	else if (g->phase == GROUP_PHASE_LIST || g->phase == GROUP_PHASE_REMOVE)
+		load_list(gs, g);
+	else
+		load_object(gs, g, g->phase);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The names of a group's objects. */
+#include <xxhash.h>
+#include "groups.h"
+
+struct object_id group_id(const char *name)
+{
+	XXH128_canonical_t canonical;
+	struct object_id id;
+
+	XXH128_canonicalFromHash(&canonical, XXH3_128bits(name, strlen(name)));
+	memcpy(id.bytes, canonical.digest, sizeof(id.bytes));
+	return id;
+}
+
+void group_name(struct text *t, const char *group, const char *kind, uint64_t number,
+		uint32_t attempt)
+{
+	t->length = 0;
+	text_add(t, GROUP_PREFIX);
+	text_add(t, group);
+	if (kind == NULL)
+		return;
+	text_add(t, "/");
+	text_add(t, kind);
+	text_add(t, "/");
+	text_add_number(t, number);
+	if (attempt == 0)
+		return;
+	text_add(t, ".");
+	text_add_number(t, attempt);
+}
+
+void group_contribution_name(struct text *t, const char *group, uint64_t clock, uint64_t member)
+{
+	char hex[17];
+
+	for (int i = 0; i < 16; i++)
+		hex[i] = "0123456789abcdef"[member >> (60 - 4 * i) & 15];
+	hex[16] = '\0';
+	t->length = 0;
+	text_add(t, GROUP_PREFIX);
+	text_add(t, group);
+	text_add(t, "/");
+	text_add_number(t, clock);
+	text_add(t, "/");
+	text_add(t, hex);
+}
+
+const char *group_name_wrong(const char *name)
+{
+	size_t bytes = strnlen(name, GROUP_NAME_MAX + 1);
+
+	if (bytes == 0 || bytes > GROUP_NAME_MAX)
+		return "the name of a group has 1 to 100 bytes: choose another one";
+	for (size_t i = 0; i < bytes; i++)
+		if (name[i] == '/' || (unsigned char)name[i] <= ' ')
+			return "the name of a group has no '/' and no blanks: choose another one";
+	return NULL;
+}
+
+static bool name_number(const char **at, uint64_t *out)
+{
+	const char *s = *at;
+
+	for (*out = 0; *s >= '0' && *s <= '9' && *out < UINT64_MAX / 20; s++)
+		*out = *out * 10 + (uint64_t)(*s - '0');
+	if (s == *at)
+		return false;
+	*at = s;
+	return true;
+}
+
+bool group_name_parse(const char *group, const char *name, char *kind, uint64_t *number,
+		      uint32_t *attempt)
+{
+	size_t prefix = strlen(GROUP_PREFIX), bytes = strlen(group);
+	const char *at = name + prefix + bytes;
+	uint64_t n = 0;
+
+	if (strncmp(name, GROUP_PREFIX, prefix) != 0 || strncmp(name + prefix, group, bytes) != 0 ||
+	    at[0] != '/' || at[1] == '\0' || at[2] != '/')
+		return false;
+	*kind = at[1];
+	at += 3;
+	if (!name_number(&at, number))
+		return false;
+	if (*at == '.') {
+		at++;
+		if (!name_number(&at, &n) || n > UINT32_MAX)
+			return false;
+	}
+	*attempt = (uint32_t)n;
+	return *at == '\0';
+}

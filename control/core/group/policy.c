@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "policy.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { POLICY_PERCENT = 50, POLICY_K_MAX = GROUP_MEMBERS_MAX };
+
+struct group_policy_text {
+	const char *all;
+	uint32_t at;	/* of the present word */
+	uint32_t bytes; /* of it; 0: the end */
+	struct group_policy_error *error;
+};
+
+/* ---- words ------------------------------------------------------------------------------------
+ */
+
+static bool policy_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n';
+}
+
+static void policy_word(struct group_policy_text *t)
+{
+	t->at += t->bytes;
+	while (policy_blank(t->all[t->at]))
+		t->at++;
+	t->bytes = 0;
+	if (t->all[t->at] == ',' || t->all[t->at] == ':') {
+		t->bytes = 1;
+		return;
+	}
+	for (char c;
+	     (c = t->all[t->at + t->bytes]) != '\0' && c != ',' && c != ':' && !policy_blank(c);)
+		t->bytes++;
+}
+
+static bool policy_is(const struct group_policy_text *t, const char *word)
+{
+	return t->bytes == strlen(word) && memcmp(t->all + t->at, word, t->bytes) == 0;
+}
+
+/* Appends to a zero-terminated text of so many bytes. */
+static void policy_add(char *out, size_t room, const char *s)
+{
+	size_t used = strlen(out);
+
+	while (*s && used + 1 < room)
+		out[used++] = *s++;
+	out[used] = '\0';
+}
+
+static void policy_add_number(char *out, size_t room, uint64_t n)
+{
+	char digits[24];
+	uint32_t at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do {
+		digits[--at] = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	policy_add(out, room, digits + at);
+}
+
+/* "position 4, 'foo': why" */
+static int policy_wrong(struct group_policy_text *t, const char *why)
+{
+	struct group_policy_error *e = t->error;
+	char word[24] = "";
+
+	e->position = t->at;
+	*e->text = '\0';
+	for (uint32_t i = 0; i < t->bytes && i + 1 < sizeof(word); i++) {
+		char c = t->all[t->at + i];
+
+		word[i] = (char)(c < ' ' || c > '~' ? '?' : c);
+		word[i + 1] = '\0';
+	}
+	policy_add(e->text, sizeof(e->text), "policy, position ");
+	policy_add_number(e->text, sizeof(e->text), t->at);
+	if (t->bytes) {
+		policy_add(e->text, sizeof(e->text), ", '");
+		policy_add(e->text, sizeof(e->text), word);
+		policy_add(e->text, sizeof(e->text), "'");
+	} else {
+		policy_add(e->text, sizeof(e->text), " (its end)");
+	}
+	policy_add(e->text, sizeof(e->text), ": ");
+	policy_add(e->text, sizeof(e->text), why);
+	return -EINVAL;
+}
+
+/* The leading digits of the present word. Returns how many; 0: none, or too large. */
+static uint32_t policy_digits(const struct group_policy_text *t, uint64_t *out)
+{
+	uint32_t i = 0;
+
+	for (*out = 0; i < t->bytes; i++) {
+		char c = t->all[t->at + i];
+
+		if (c < '0' || c > '9')
+			break;
+		*out = *out * 10 + (uint64_t)(c - '0');
+		if (*out > UINT64_C(1000000000000))
+			return 0;
+	}
+	return i;
+}
+
+static int policy_number(struct group_policy_text *t, uint64_t min, uint64_t max, const char *why,
+			 uint32_t *out)
+{
+	uint64_t n;
+
+	if (t->bytes == 0 || policy_digits(t, &n) != t->bytes || n < min || n > max)
+		return policy_wrong(t, why);
+	*out = (uint32_t)n;
+	policy_word(t);
+	return 0;
+}
+
+static int policy_time(struct group_policy_text *t, uint64_t *out)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+	static const char why[] = "a deadline is a time up to one day, such as 50ms or 2s";
+	uint64_t n;
+	uint32_t digits = policy_digits(t, &n);
+
+	for (size_t i = 0; digits && i < sizeof(units) / sizeof(units[0]); i++) {
+		if (t->bytes - digits != strlen(units[i].unit) ||
+		    memcmp(t->all + t->at + digits, units[i].unit, t->bytes - digits) != 0)
+			continue;
+		if (n == 0 || n > POLICY_DEADLINE_MAX_NS / units[i].ns)
+			break;
+		*out = n * units[i].ns;
+		policy_word(t);
+		return 0;
+	}
+	return policy_wrong(t, why);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
+
+static int policy_rule(struct group_policy_text *t, struct group_policy_row *row)
+{
+	int error = 0;
+
+	if (policy_is(t, "bsp")) {
+		*row = (struct group_policy_row){.rule = POLICY_BSP, .quorum = POLICY_ALL};
+		policy_word(t);
+	} else if (policy_is(t, "ssp")) {
+		*row = (struct group_policy_row){.rule = POLICY_SSP};
+		policy_word(t);
+		error = policy_number(t, 0, GROUP_SLACK_MAX,
+				      "ssp takes a slack of 0 to 62 clocks, such as 'ssp 4'",
+				      &row->slack);
+	} else if (policy_is(t, "asp")) {
+		*row = (struct group_policy_row){.rule = POLICY_ASP, .slack = POLICY_UNLIMITED};
+		policy_word(t);
+	} else if (policy_is(t, "k-of-n")) {
+		*row = (struct group_policy_row){.rule = POLICY_K_OF_N, .slack = POLICY_UNLIMITED};
+		policy_word(t);
+		error = policy_number(t, 1, POLICY_K_MAX,
+				      "k-of-n takes a number of members, 1 to 1023, such as "
+				      "'k-of-n 6'",
+				      &row->quorum);
+	} else {
+		error = policy_wrong(t, "write bsp, ssp S, asp, k-of-n K, or auto");
+	}
+	return error;
+}
+
+static int policy_option(struct group_policy_text *t, struct group_policy_row *row)
+{
+	bool rounds = row->rule == POLICY_BSP || row->rule == POLICY_K_OF_N;
+
+	if (!rounds)
+		return policy_wrong(t, "only bsp and k-of-n take options: write a comma before "
+				       "the next row");
+	if (policy_is(t, "deadline")) {
+		policy_word(t);
+		row->slack = POLICY_UNLIMITED; /* rounds go on without the slowest */
+		return policy_time(t, &row->deadline_ns);
+	}
+	if (!policy_is(t, "late"))
+		return policy_wrong(t, "an option is 'deadline TIME', 'late carry' or "
+				       "'late refuse'");
+	policy_word(t);
+	if (!policy_is(t, "carry") && !policy_is(t, "refuse"))
+		return policy_wrong(t, "a late contribution is 'carry' or 'refuse'");
+	row->refuse = policy_is(t, "refuse");
+	policy_word(t);
+	return 0;
+}
+
+static bool policy_named(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_' || c == '.';
+}
+
+static int policy_cohort(struct group_policy_text *t, char cohort[GROUP_COHORT_MAX + 1])
+{
+	if (t->bytes > GROUP_COHORT_MAX)
+		return policy_wrong(t, "the name of a cohort has at most 31 bytes");
+	for (uint32_t i = 0; i < t->bytes; i++)
+		if (!policy_named(t->all[t->at + i]))
+			return policy_wrong(t, "the name of a cohort has letters, digits, '-', "
+					       "'_' and '.' only");
+	memcpy(cohort, t->all + t->at, t->bytes);
+	cohort[t->bytes] = '\0';
+	return 0;
+}
+
+/* Whether a colon follows the present word. */
+static bool policy_colon(const struct group_policy_text *t)
+{
+	uint32_t at = t->at + t->bytes;
+
+	while (policy_blank(t->all[at]))
+		at++;
+	return t->bytes > 0 && t->all[at] == ':';
+}
+
+static int policy_row(struct group_policy_text *t, struct group_policy *p)
+{
+	char cohort[GROUP_COHORT_MAX + 1] = "";
+	struct group_policy_row *row = &p->row[p->rows];
+	int error = 0;
+
+	if (p->rows == GROUP_COHORTS_MAX)
+		return policy_wrong(t, "a policy has at most 8 rows");
+	if (policy_colon(t)) {
+		error = policy_cohort(t, cohort);
+		if (error)
+			return error;
+	}
+	for (uint32_t i = 0; i < p->rows; i++)
+		if (strcmp(p->row[i].cohort, cohort) == 0)
+			return policy_wrong(t, *cohort ? "this cohort has a row already"
+						       : "one row has no cohort already");
+	if (*cohort) {
+		policy_word(t);
+		policy_word(t);
+	}
+	error = policy_rule(t, row);
+	while (error == 0 && t->bytes > 0 && !policy_is(t, ","))
+		error = policy_option(t, row);
+	memcpy(row->cohort, cohort, sizeof(cohort));
+	p->rows++;
+	return error;
+}
+
+static int policy_auto(struct group_policy_text *t, struct group_policy *p)
+{
+	p->percent = POLICY_PERCENT;
+	policy_word(t);
+	if (t->bytes > 0 &&
+	    policy_number(t, 1, 99, "auto takes a percentile of 1 to 99, and stands alone",
+			  &p->percent) != 0)
+		return -EINVAL;
+	if (t->bytes > 0)
+		return policy_wrong(t, "auto stands alone: it makes its own rows");
+	p->rows = 2;
+	p->row[0] = (struct group_policy_row){
+		.cohort = "fast", .rule = POLICY_BSP, .quorum = POLICY_ALL};
+	p->row[1] = (struct group_policy_row){
+		.cohort = "slow", .rule = POLICY_ASP, .slack = POLICY_UNLIMITED};
+	return 0;
+}
+
+int group_policy_parse(const char *text, struct group_policy *out, struct group_policy_error *error)
+{
+	struct group_policy_text t = {.all = text, .error = error};
+	struct group_policy p = {0};
+	int r = 0;
+
+	if (strnlen(text, GROUP_POLICY_MAX + 1) > GROUP_POLICY_MAX) {
+		t.at = GROUP_POLICY_MAX;
+		return policy_wrong(&t, "a policy has at most 255 bytes");
+	}
+	policy_word(&t);
+	if (policy_is(&t, "auto") && !policy_colon(&t)) {
+		r = policy_auto(&t, &p);
+	} else {
+		do {
+			if (p.rows > 0)
+				policy_word(&t);
+			r = policy_row(&t, &p);
+		} while (r == 0 && policy_is(&t, ","));
+	}
+	if (r == 0)
+		*out = p;
+	return r;
+}
+
+uint32_t group_policy_match(const struct group_policy *p, const char *cohort)
+{
+	uint32_t others = POLICY_NO_ROW;
+
+	if (p->percent > 0 && strcmp(cohort, "slow") != 0)
+		return 0; /* all begin as fast */
+	for (uint32_t i = 0; i < p->rows; i++) {
+		if (strcmp(p->row[i].cohort, cohort) == 0)
+			return i;
+		if (*p->row[i].cohort == '\0')
+			others = i;
+	}
+	return others;
+}
+
+uint32_t group_policy_slack(const struct group_policy *p, uint32_t a, uint32_t b)
+{
+	uint32_t one = p->row[a].slack, other = p->row[b].slack;
+
+	return a == b || one > other ? one : other;
+}
+
+uint32_t group_policy_largest(const struct group_policy *p)
+{
+	uint32_t largest = 0;
+
+	for (uint32_t i = 0; i < p->rows; i++)
+		if (p->row[i].quorum != POLICY_ALL && p->row[i].quorum > largest)
+			largest = p->row[i].quorum;
+	return largest;
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+static void policy_column(char *out, size_t room, size_t *start, size_t width)
+{
+	size_t used = strlen(out);
+
+	while (used < *start + width) {
+		policy_add(out, room, " ");
+		if (strlen(out) == used)
+			return; /* full */
+		used++;
+	}
+	*start += width;
+}
+
+static void policy_amount(char *out, size_t room, uint32_t n, uint32_t special, const char *word)
+{
+	if (n == special)
+		policy_add(out, room, word);
+	else
+		policy_add_number(out, room, n);
+}
+
+static void policy_show_row(const struct group_policy_row *row, char *out, size_t room)
+{
+	static const char *const rules[] = {"bsp", "ssp", "asp", "k-of-n"};
+	size_t at = strlen(out);
+
+	policy_add(out, room, *row->cohort ? row->cohort : "*");
+	policy_column(out, room, &at, 12);
+	policy_add(out, room, rules[row->rule]);
+	policy_column(out, room, &at, 9);
+	policy_amount(out, room, row->slack, POLICY_UNLIMITED, "unlimited");
+	policy_column(out, room, &at, 11);
+	if (row->quorum == 0)
+		policy_add(out, room, "any");
+	else
+		policy_amount(out, room, row->quorum, POLICY_ALL, "all");
+	policy_column(out, room, &at, 8);
+	if (row->deadline_ns == 0) {
+		policy_add(out, room, "none");
+	} else {
+		bool us = row->deadline_ns % 1000000 != 0;
+
+		policy_add_number(out, room, row->deadline_ns / (us ? 1000 : 1000000));
+		policy_add(out, room, us ? "us" : "ms");
+	}
+	policy_column(out, room, &at, 10);
+	policy_add(out, room, row->refuse ? "refuse\n" : "carry\n");
+}
+
+void group_policy_show(const struct group_policy *p, char *out, size_t room)
+{
+	*out = '\0';
+	policy_add(out, room, "cohort      rule     slack      quorum  deadline  late\n");
+	for (uint32_t i = 0; i < p->rows; i++)
+		policy_show_row(&p->row[i], out, room);
+	if (p->percent == 0)
+		return;
+	policy_add(out, room, "auto: a member is slow while its gaps are above 1.5 times the ");
+	policy_add_number(out, room, p->percent);
+	policy_add(out, room, "th percentile\n");
+}

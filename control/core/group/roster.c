@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The members of a group: their clocks, cohorts, and who may go on. */
+#include <errno.h>
+#include "groups.h"
+
+enum { ROSTER_SLOW_PUSHES = 2 }; /* in a row, before auto moves a member */
+
+static struct object_id roster_id(const struct groups *gs, const struct group *g, uint64_t number)
+{
+	struct object_id id = {{0}};
+	uint32_t index = pool_index(&gs->pool, g);
+
+	memcpy(id.bytes, &number, sizeof(number));
+	memcpy(id.bytes + sizeof(number), &index, sizeof(index));
+	return id;
+}
+
+struct group_member *roster_find(struct groups *gs, const struct group *g, uint64_t number)
+{
+	struct object_id id = roster_id(gs, g, number);
+	struct idmap_node *found = idmap_find(&gs->by_member, &id);
+
+	return found ? idmap_item(found, struct group_member, by_number) : NULL;
+}
+
+/* ---- cohorts and slack ------------------------------------------------------------------------
+ */
+
+int roster_cohort(struct group *g, const char *name)
+{
+	uint32_t row;
+
+	if (g->policy.percent > 0 && strcmp(name, "slow") != 0)
+		name = "fast";
+	row = group_policy_match(&g->policy, name);
+	if (row == POLICY_NO_ROW)
+		return -ENOENT;
+	for (uint32_t i = 0; i < g->cohorts; i++)
+		if (strcmp(g->cohort[i].name, name) == 0)
+			return (int)i;
+	if (g->cohorts == GROUP_COHORTS_MAX)
+		return -ENOSPC;
+	g->cohort[g->cohorts] = (struct group_cohort){.row = row};
+	memcpy(g->cohort[g->cohorts].name, name, strlen(name) + 1);
+	g->cohort[g->cohorts].open_row = group_policy_match(&g->open.policy, name);
+	if (g->cohort[g->cohorts].open_row == POLICY_NO_ROW) /* a policy after the open round's */
+		g->cohort[g->cohorts].open_row = 0;
+	g->cohorts++;
+	return (int)g->cohorts - 1;
+}
+
+static uint32_t roster_limit(const struct group *g, uint32_t i, uint32_t k, uint64_t clock)
+{
+	uint32_t now = g->slack[i][k], before = g->before[i][k];
+
+	return clock < g->from && before > now ? before : now;
+}
+
+/* Counts the cohort's members again. A window for members that are further apart than it is long
+ * begins so low that all slack fits from the next clock on; who is lower is behind it. */
+static void roster_track(struct group *g, uint32_t i, uint32_t widest)
+{
+	struct group_cohort *k = &g->cohort[i];
+	uint64_t base = g->pushed > widest ? g->pushed - widest : 0, low = UINT64_MAX;
+
+	list_each(l, after, &g->members)
+	{
+		const struct group_member *m = list_item(l, struct group_member, of_group);
+
+		if (m->cohort == i && m->clock < low)
+			low = m->clock;
+	}
+	if (low != UINT64_MAX && (low > base || g->pushed - low < GROUP_RING))
+		base = low;
+	clocks_init(&k->clocks, base);
+	list_each(l, after, &g->members)
+	{
+		const struct group_member *m = list_item(l, struct group_member, of_group);
+
+		if (m->cohort == i)
+			clocks_add(&k->clocks, m->clock);
+	}
+	k->tracked = true;
+}
+
+/* Whether some cohort is bound to the slowest of cohort k; the widest slack to it. */
+static bool roster_bound(const struct group *g, uint32_t k, uint32_t *widest)
+{
+	bool bound = false;
+
+	*widest = 0;
+	for (uint32_t i = 0; i < g->cohorts; i++) {
+		if (g->slack[i][k] == POLICY_UNLIMITED)
+			continue;
+		bound = true;
+		if (g->slack[i][k] > *widest)
+			*widest = g->slack[i][k];
+	}
+	return bound;
+}
+
+void roster_bind(struct group *g, bool swap)
+{
+	uint32_t slack[GROUP_COHORTS_MAX][GROUP_COHORTS_MAX], widest;
+	uint64_t from = g->from;
+
+	for (uint32_t i = 0; i < g->cohorts; i++) {
+		g->cohort[i].row = group_policy_match(&g->policy, g->cohort[i].name);
+		if (g->cohort[i].row == POLICY_NO_ROW) /* nobody is in it any more */
+			g->cohort[i].row = 0;
+	}
+	for (uint32_t i = 0; i < g->cohorts; i++)
+		for (uint32_t k = 0; k < g->cohorts; k++)
+			slack[i][k] =
+				group_policy_slack(&g->policy, g->cohort[i].row, g->cohort[k].row);
+	if (swap) {
+		for (uint32_t i = 0; i < g->cohorts; i++)
+			for (uint32_t k = 0; k < g->cohorts; k++)
+				g->before[i][k] = roster_limit(g, i, k, from ? from - 1 : 0);
+		g->from = g->pushed + 1;
+	}
+	memcpy(g->slack, slack, sizeof(slack));
+	for (uint32_t k = 0; k < g->cohorts; k++) {
+		bool bound = roster_bound(g, k, &widest);
+
+		/* the open round ends by the policy that opened it */
+		bound |= rounds_lockstep(&g->open.policy.row[g->cohort[k].open_row]);
+
+		if (bound && !g->cohort[k].tracked)
+			roster_track(g, k, widest);
+		g->cohort[k].tracked = bound;
+	}
+	g->moved = true;
+}
+
+static bool roster_gate(const struct group *g, const struct group_member *m, uint64_t clock,
+			bool results)
+{
+	for (uint32_t k = 0; k < g->cohorts; k++) {
+		const struct group_cohort *other = &g->cohort[k];
+		uint32_t slack = roster_limit(g, m->cohort, k, clock);
+		uint64_t v;
+
+		if (slack == POLICY_UNLIMITED || other->live == 0 || clock <= slack)
+			continue;
+		v = clock - slack;
+		if (other->tracked && !clocks_reached(&other->clocks, v))
+			return false;
+		if (results && other->tracked && other->row == g->cohort[m->cohort].row &&
+		    clocks_mark(&other->clocks, v) > g->published &&
+		    !rounds_unbound(g, clocks_mark(&other->clocks, v)))
+			return false;
+	}
+	return true;
+}
+
+bool roster_may_go(const struct group *g, const struct group_member *m, uint64_t clock)
+{
+	return roster_gate(g, m, clock, true);
+}
+
+bool roster_may_push(const struct group *g, const struct group_member *m)
+{
+	return roster_gate(g, m, m->clock, false);
+}
+
+uint64_t roster_clock(const struct group *g, uint32_t cohort)
+{
+	uint64_t low = UINT64_MAX;
+
+	if (!g->started)
+		return 0;
+	for (uint32_t k = 0; k < g->cohorts; k++) {
+		const struct group_cohort *other = &g->cohort[k];
+
+		if (!other->tracked || other->live == 0 || g->slack[cohort][k] == POLICY_UNLIMITED)
+			continue;
+		if (clocks_min(&other->clocks) < low)
+			low = clocks_min(&other->clocks);
+		if (other->top > 0 && other->top - 1 < low &&
+		    rounds_lockstep(&g->open.policy.row[other->open_row]))
+			low = other->top - 1; /* it takes part in the open round */
+	}
+	return low == UINT64_MAX ? g->top : low;
+}
+
+/* ---- members ----------------------------------------------------------------------------------
+ */
+
+static void roster_enter(struct group *g, struct group_member *m)
+{
+	struct group_cohort *k = &g->cohort[m->cohort];
+
+	k->live++;
+	if (m->in_round == g->open.number)
+		k->present++;
+	if (k->tracked)
+		clocks_add(&k->clocks, m->clock);
+}
+
+static void roster_exit(struct group *g, struct group_member *m)
+{
+	struct group_cohort *k = &g->cohort[m->cohort];
+
+	k->live--;
+	if (m->in_round == g->open.number)
+		k->present--;
+	if (k->tracked)
+		clocks_remove(&k->clocks, m->clock, g->open.number - 1);
+	g->moved = true;
+}
+
+struct group_member *roster_add(struct groups *gs, struct group *g, uint64_t number, uint32_t node,
+				const char *cohort, uint64_t clock, int *error)
+{
+	int k = roster_cohort(g, cohort);
+	struct group_member *m;
+	struct object_id id;
+
+	*error = k < 0 ? k : g->live < GROUP_MEMBERS_MAX ? 0 : -ENOSPC;
+	if (*error)
+		return NULL;
+	roster_bind(g, false);
+	m = pool_take(&gs->members);
+	if (m == NULL) {
+		*error = -ENOSPC;
+		return NULL;
+	}
+	m->group = g;
+	m->number = number;
+	m->node = node;
+	m->cohort = (uint32_t)k;
+	m->clock = clock == UINT64_MAX ? roster_clock(g, m->cohort) : clock;
+	if (g->cohort[k].tracked && !clocks_fits(&g->cohort[k].clocks, m->clock))
+		m->clock = clocks_min(&g->cohort[k].clocks);
+	m->decided = m->done = m->clock;
+	m->joined = g->open.number;
+	id = roster_id(gs, g, number);
+	idmap_insert(&gs->by_member, &m->by_number, &id);
+	list_append(&g->members, &m->of_group);
+	g->live++;
+	if (m->clock > g->pushed)
+		g->pushed = m->clock;
+	roster_enter(g, m);
+	return m;
+}
+
+void roster_drop(struct groups *gs, struct group *g, struct group_member *m, bool lost)
+{
+	struct group_waiter w = {m->node, m->request};
+
+	if (lost) {
+		rounds_forget(gs, g, m);
+		g->lost++;
+	}
+	roster_exit(g, m);
+	g->live--;
+	list_remove(&m->of_group);
+	list_remove(&m->waits);
+	idmap_remove(&gs->by_member, &m->by_number);
+	pool_give(&gs->members, m);
+	groups_tell(gs, &w, -ESTALE, "the member has left, or was taken for dead: join again",
+		    NULL);
+}
+
+void roster_move(struct group *g, struct group_member *m, uint64_t clock, uint64_t round)
+{
+	struct group_cohort *k = &g->cohort[m->cohort];
+	uint64_t base = k->clocks.base;
+
+	if (k->tracked)
+		clocks_move(&k->clocks, m->clock, clock, round);
+	if (k->tracked && k->clocks.base != base)
+		g->moved = true;
+	m->clock = clock;
+	if (clock > g->pushed)
+		g->pushed = clock;
+}
+
+/* ---- auto -------------------------------------------------------------------------------------
+ */
+
+/* The percentile of all gaps, by stochastic approximation: a step up or down with each gap (Robbins
+ * and Monro, 1951). */
+static void roster_percentile(struct group *g, uint64_t gap_ns)
+{
+	uint64_t q = g->percentile_ns, step = q / 10;
+
+	if (q == 0)
+		g->percentile_ns = gap_ns;
+	else if (gap_ns > q)
+		g->percentile_ns = q + step * g->policy.percent / 100;
+	else
+		g->percentile_ns = q - step * (100 - g->policy.percent) / 100;
+	if (g->percentile_ns == 0)
+		g->percentile_ns = 1;
+}
+
+static void roster_change(struct group *g, struct group_member *m, const char *name)
+{
+	int k = roster_cohort(g, name);
+
+	if (k < 0 || (uint32_t)k == m->cohort)
+		return;
+	roster_bind(g, false);
+	roster_exit(g, m);
+	m->cohort = (uint32_t)k;
+	if (g->cohort[k].tracked && g->cohort[k].live > 0 &&
+	    m->clock < clocks_min(&g->cohort[k].clocks))
+		m->clock = clocks_min(&g->cohort[k].clocks); /* nobody is to wait for it */
+	if (g->cohort[k].tracked && !clocks_fits(&g->cohort[k].clocks, m->clock))
+		m->clock = clocks_min(&g->cohort[k].clocks);
+	roster_enter(g, m);
+}
+
+void roster_push_gap(const struct groups *gs, struct group *g, struct group_member *m)
+{
+	uint64_t gap_ns = gs->now_ns - m->answered_ns;
+
+	if (g->policy.percent == 0 || m->answered_ns == 0)
+		return;
+	m->gap_ns = m->gap_ns ? (3 * m->gap_ns + gap_ns) / 4 : gap_ns;
+	roster_percentile(g, gap_ns);
+	m->slow = m->gap_ns * 2 > g->percentile_ns * 3 ? m->slow + 1 : 0;
+	if (m->slow >= ROSTER_SLOW_PUSHES)
+		roster_change(g, m, "slow");
+}
+
+void roster_regroup(struct group *g, struct group_member *m)
+{
+	if (g->policy.percent > 0 && strcmp(g->cohort[m->cohort].name, "slow") == 0 &&
+	    m->gap_ns * 5 < g->percentile_ns * 6)
+		roster_change(g, m, "fast");
+}

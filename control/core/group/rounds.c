@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rounds: contributions, the close, the decision, the reduce, the result, and pulls. */
+#include <errno.h>
+#include "groups.h"
+
+/* ---- the open round ---------------------------------------------------------------------------
+ */
+
+void rounds_open(struct group *g, uint64_t number)
+{
+	g->open.number = number;
+	g->open.version = g->version;
+	g->open.policy = g->policy;
+	g->open.count = g->open.attempt = 0;
+	g->open.top = 0;
+	g->open.due_ns = UINT64_MAX;
+	list_init(&g->open.contributions);
+	for (uint32_t i = 0; i < g->cohorts; i++) {
+		g->cohort[i].present = 0;
+		g->cohort[i].top = 0;
+		g->cohort[i].open_row = g->cohort[i].row;
+	}
+}
+
+static uint64_t rounds_deadline(const struct group_policy *p)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < p->rows; i++)
+		if (p->row[i].deadline_ns && p->row[i].deadline_ns < least)
+			least = p->row[i].deadline_ns;
+	return least;
+}
+
+static void rounds_add(struct group_round *r, struct group_contribution *one)
+{
+	list_append(&r->contributions, &one->link);
+	r->count++;
+	if (one->clock > r->top)
+		r->top = one->clock;
+}
+
+static void rounds_drop(struct groups *gs, struct group_round *r, struct group_contribution *one)
+{
+	list_remove(&one->link);
+	r->count--;
+	pool_give(&gs->contributions, one);
+}
+
+void rounds_free(struct groups *gs, struct group_round *r)
+{
+	list_each(l, after, &r->contributions)
+	{
+		rounds_drop(gs, r, list_item(l, struct group_contribution, link));
+	}
+}
+
+bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *m, uint64_t clock)
+{
+	struct group_cohort *k = &g->cohort[m->cohort];
+	struct group_contribution *one =
+		g->open.count < GROUP_MEMBERS_MAX ? pool_take(&gs->contributions) : NULL;
+	uint64_t deadline = rounds_deadline(&g->open.policy);
+
+	if (one == NULL)
+		return false;
+	one->member = m->number;
+	one->clock = clock;
+	one->node = m->node;
+	if (g->open.count == 0 && deadline != UINT64_MAX)
+		g->open.due_ns = gs->now_ns + deadline;
+	rounds_add(&g->open, one);
+	if (m->in_round != g->open.number)
+		k->present++;
+	m->in_round = m->need = g->open.number;
+	if (clock > k->top)
+		k->top = clock;
+	m->residual = false;
+	if (clock <= g->top && g->open.policy.row[k->open_row].quorum > 0) {
+		m->late++;
+		g->late++;
+	}
+	roster_move(g, m, clock, g->open.number);
+	return true;
+}
+
+static void rounds_delete(struct groups *gs, const struct group *g,
+			  const struct group_contribution *one)
+{
+	struct text name;
+
+	group_contribution_name(&name, g->name, one->clock, one->member);
+	gs->ops->remove(gs->ops->arg, name.bytes);
+}
+
+void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m)
+{
+	list_each(l, after, &g->open.contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+
+		if (one->member != m->number)
+			continue;
+		rounds_delete(gs, g, one);
+		rounds_drop(gs, &g->open, one);
+	}
+	if (g->open.count == 0)
+		g->open.due_ns = UINT64_MAX;
+}
+
+/* ---- the close --------------------------------------------------------------------------------
+ */
+
+bool rounds_lockstep(const struct group_policy_row *row)
+{
+	return row->quorum == POLICY_ALL && row->slack == 0;
+}
+
+/* bsp: whether all members of the row have reached the largest clock that it has in the round.
+ * Those that are ahead of it, as after a change of policy, need not contribute to the round. */
+static bool rounds_reached(const struct group *g, uint32_t row)
+{
+	uint64_t top = 0;
+	uint32_t live = 0;
+
+	for (uint32_t i = 0; i < g->cohorts; i++) {
+		if (g->cohort[i].open_row != row)
+			continue;
+		live += g->cohort[i].live;
+		if (g->cohort[i].top > top)
+			top = g->cohort[i].top;
+	}
+	if (live == 0 || top == 0)
+		return live == 0;
+	for (uint32_t i = 0; i < g->cohorts; i++) {
+		const struct group_cohort *k = &g->cohort[i];
+
+		if (k->open_row == row && k->live > 0 && top >= k->clocks.base &&
+		    !clocks_reached(&k->clocks, top))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the row has its quorum in the open round. */
+static bool rounds_row(const struct group *g, uint32_t row)
+{
+	const struct group_policy_row *r = &g->open.policy.row[row];
+	uint32_t live = 0, present = 0;
+
+	if (rounds_lockstep(r))
+		return rounds_reached(g, row);
+	for (uint32_t i = 0; i < g->cohorts; i++) {
+		if (g->cohort[i].open_row != row)
+			continue;
+		live += g->cohort[i].live;
+		present += g->cohort[i].present;
+	}
+	return present >= (r->quorum < live ? r->quorum : live);
+}
+
+/* Whether each row of the policy that opened the round has its quorum in it. */
+static bool rounds_quorum(const struct group *g)
+{
+	for (uint32_t row = 0; row < g->open.policy.rows; row++)
+		if (!rounds_row(g, row))
+			return false;
+	return true;
+}
+
+bool rounds_unbound(const struct group *g, uint64_t number)
+{
+	const struct group_policy *p = &g->open.policy;
+
+	for (uint32_t row = 0; number >= g->open.number && row < p->rows; row++)
+		if (p->row[row].quorum > 0)
+			return true;
+	return false;
+}
+
+static bool rounds_may_close(const struct groups *gs, const struct group *g)
+{
+	return g->started && g->task == GROUP_TASK_NONE && g->open.count > 0 &&
+	       (gs->now_ns >= g->open.due_ns || rounds_quorum(g));
+}
+
+static void rounds_decide(struct groups *gs, struct group *g)
+{
+	struct group_round *r = &g->closing;
+	uint64_t top = r->top > g->top ? r->top : g->top;
+	struct text name;
+	uint32_t bytes;
+
+	g->task = GROUP_TASK_DECIDE;
+	g->retry_ns = UINT64_MAX;
+	list_each(l, after, &r->contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+
+		one->staleness = top - one->clock;
+	}
+	bytes = group_decision_write(g, gs->blob, sizeof(gs->blob));
+	group_name(&name, g->name, "d", r->number, r->attempt);
+	if (!gs->ops->put(gs->ops->arg, g, name.bytes, gs->blob, bytes))
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+const struct group_kept *rounds_kept(const struct group *g, uint64_t number)
+{
+	const struct group_kept *k = &g->kept[number % (2 * GROUP_KEEP)];
+
+	return number && k->number == number ? k : NULL;
+}
+
+static void rounds_close(struct groups *gs, struct group *g)
+{
+	const struct group_kept *base = g->flags & GROUP_TOTAL ? rounds_kept(g, g->result) : NULL;
+
+	g->closing = g->open;
+	list_init(&g->closing.contributions);
+	list_each(l, after, &g->open.contributions)
+	{
+		list_remove(l);
+		list_append(&g->closing.contributions, l);
+	}
+	g->closing.base = base ? *base : (struct group_kept){0};
+	rounds_open(g, g->open.number + 1);
+	roster_bind(g, false);
+	rounds_decide(gs, g);
+}
+
+/* ---- the reduce -------------------------------------------------------------------------------
+ */
+
+void rounds_fix(struct groups *gs, struct group *g)
+{
+	list_each(l, after, &g->closing.contributions)
+	{
+		const struct group_contribution *one =
+			list_item(l, struct group_contribution, link);
+		struct group_member *m = roster_find(gs, g, one->member);
+
+		if (m && one->clock > m->decided)
+			m->decided = one->clock;
+	}
+	if (g->closing.top > g->top)
+		g->top = g->closing.top;
+}
+
+/* Contributions whose nodes are dead leave the closing round. Returns whether there were any. */
+static bool rounds_drop_lost(struct groups *gs, struct group *g)
+{
+	uint32_t before = g->closing.count;
+
+	list_each(l, after, &g->closing.contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+
+		if (one->node != GROUP_NODE_DEAD)
+			continue;
+		rounds_delete(gs, g, one); /* a copy may be left somewhere */
+		rounds_drop(gs, &g->closing, one);
+	}
+	return g->closing.count < before;
+}
+
+static void rounds_end(struct groups *gs, struct group *g, bool result);
+
+/* The next attempt, without contributions that are lost. */
+static void rounds_next_attempt(struct groups *gs, struct group *g)
+{
+	rounds_drop_lost(gs, g);
+	if (g->closing.count == 0 || ++g->closing.attempt >= GROUP_ATTEMPTS)
+		rounds_end(gs, g, false);
+	else
+		rounds_decide(gs, g);
+}
+
+void rounds_reduce(struct groups *gs, struct group *g, bool resume)
+{
+	struct text name;
+	uint32_t count = 0;
+	bool dead = false;
+
+	g->task = GROUP_TASK_REDUCE;
+	g->retry_ns = UINT64_MAX;
+	if (g->closing.base.number) {
+		group_name(&name, g->name, "r", g->closing.base.number, g->closing.base.attempt);
+		gs->sources[count++] = group_id(name.bytes);
+	}
+	list_each(l, after, &g->closing.contributions)
+	{
+		const struct group_contribution *one =
+			list_item(l, struct group_contribution, link);
+
+		dead |= one->node == GROUP_NODE_DEAD;
+		group_contribution_name(&name, g->name, one->clock, one->member);
+		gs->sources[count++] = group_id(name.bytes);
+	}
+	if (dead) {
+		rounds_next_attempt(gs, g);
+		return;
+	}
+	group_name(&name, g->name, "r", g->closing.number, g->closing.attempt);
+	if (!gs->ops->reduce(gs->ops->arg, g, name.bytes, gs->sources, count, resume))
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+/* ---- the end of a round -----------------------------------------------------------------------
+ */
+
+static uint32_t rounds_bucket(uint64_t staleness)
+{
+	if (staleness < 4)
+		return (uint32_t)staleness;
+	return staleness < 8 ? 4 : staleness < 16 ? 5 : staleness < 32 ? 6 : 7;
+}
+
+/* Deletes the objects of rounds that all members have passed, or that are too old. */
+static void rounds_sweep(struct groups *gs, struct group *g)
+{
+	uint64_t limit = g->result;
+	struct text name;
+
+	list_each(l, after, &g->members)
+	{
+		const struct group_member *m = list_item(l, struct group_member, of_group);
+
+		if (m->seen < limit)
+			limit = m->seen;
+	}
+	if (limit + GROUP_KEEP < g->result)
+		limit = g->result - GROUP_KEEP;
+	for (; g->oldest < limit; g->oldest++) {
+		const struct group_kept *k = rounds_kept(g, g->oldest);
+
+		for (uint32_t i = 0; i < GROUP_ATTEMPTS && i <= (k ? k->attempt : 0); i++) {
+			group_name(&name, g->name, "d", g->oldest, i);
+			gs->ops->remove(gs->ops->arg, name.bytes);
+		}
+		if (k == NULL)
+			continue;
+		group_name(&name, g->name, "r", g->oldest, k->attempt);
+		gs->ops->remove(gs->ops->arg, name.bytes);
+	}
+}
+
+static void rounds_end(struct groups *gs, struct group *g, bool result)
+{
+	struct group_round *r = &g->closing;
+
+	list_each(l, after, &r->contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+		struct group_member *m = roster_find(gs, g, one->member);
+
+		if (m && one->clock > m->done)
+			m->done = one->clock;
+		if (m && result)
+			m->counted++;
+		if (result)
+			g->histogram[rounds_bucket(one->staleness)]++;
+		rounds_delete(gs, g, one);
+	}
+	g->published = r->number;
+	if (result) {
+		g->result = r->number;
+		g->kept[r->number % (2 * GROUP_KEEP)] = (struct group_kept){r->number, r->attempt};
+		g->rounds++;
+		g->counted += r->count;
+	} else {
+		g->failed = r->number;
+		g->lost += r->count;
+	}
+	rounds_free(gs, r);
+	g->task = GROUP_TASK_NONE;
+	g->moved = true;
+	rounds_sweep(gs, g);
+}
+
+void rounds_reduced(struct groups *gs, struct group *g, int32_t status, const char *text)
+{
+	if (status == 0)
+		rounds_end(gs, g, true);
+	else if (status == -EAGAIN) /* no room for it at the moment */
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+	else
+		rounds_next_attempt(gs, g);
+	rounds_turn(gs, g);
+}
+
+void rounds_decided(struct groups *gs, struct group *g, int32_t status)
+{
+	struct text name;
+
+	if (status == 0) {
+		rounds_fix(gs, g);
+		rounds_reduce(gs, g, false);
+	} else if (status == -EEXIST) {
+		g->task = GROUP_TASK_ADOPT;
+		group_name(&name, g->name, "d", g->closing.number, g->closing.attempt);
+		if (!gs->ops->read(gs->ops->arg, g, name.bytes))
+			g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+	} else {
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+	}
+	rounds_turn(gs, g);
+}
+
+/* A contribution of the adopted decision: from the closing or the open round, or unknown here. */
+static void rounds_adopt_line(struct groups *gs, struct group *g,
+			      const struct group_decision_line *line)
+{
+	struct group_contribution *one = NULL;
+
+	if (!line->contributes)
+		return;
+	list_each(l, after, &g->open.contributions)
+	{
+		one = list_item(l, struct group_contribution, link);
+		if (one->member == line->member && one->clock == line->clock)
+			break;
+		one = NULL;
+	}
+	if (one) {
+		list_remove(&one->link);
+		g->open.count--;
+	} else {
+		one = pool_take(&gs->contributions);
+		if (one == NULL)
+			return; /* the decision names it; only its counters suffer */
+		one->member = line->member;
+		one->clock = line->clock;
+		one->node = line->node;
+	}
+	one->staleness = line->staleness;
+	rounds_add(&g->closing, one);
+}
+
+void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const char *bytes,
+		    uint32_t length)
+{
+	struct group_decision d;
+
+	if (status != 0) { /* it was there just now: its holders are out of reach, or lost it */
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+		return;
+	}
+	/* what was to be decided goes back to the open round, then the decision takes its own */
+	list_each(l, after, &g->closing.contributions)
+	{
+		list_remove(l);
+		rounds_add(&g->open, list_item(l, struct group_contribution, link));
+	}
+	g->closing.count = 0;
+	g->closing.top = 0;
+	if (!group_decision_read(bytes, length, &d, rounds_adopt_line, gs, g)) {
+		rounds_end(gs, g, false);
+		rounds_turn(gs, g);
+		return;
+	}
+	list_each(l, after, &g->open.contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+		struct group_member *m = roster_find(gs, g, one->member);
+
+		if (m == NULL || m->in_round == g->open.number)
+			continue;
+		m->in_round = m->need = g->open.number;
+		g->cohort[m->cohort].present++;
+	}
+	g->closing.version = d.version;
+	g->closing.base = d.base;
+	rounds_fix(gs, g);
+	rounds_reduce(gs, g, true);
+	rounds_turn(gs, g);
+}
+
+void rounds_node_lost(struct groups *gs, struct group *g, uint32_t node)
+{
+	struct text name;
+	bool lost = false;
+
+	list_each(l, after, &g->closing.contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+
+		if (one->node != node)
+			continue;
+		one->node = GROUP_NODE_DEAD;
+		lost = true;
+	}
+	if (!lost || g->task != GROUP_TASK_REDUCE || g->retry_ns != UINT64_MAX)
+		return;
+	group_name(&name, g->name, "r", g->closing.number, g->closing.attempt);
+	gs->ops->cancel(gs->ops->arg, g, name.bytes);
+}
+
+/* ---- pulls ------------------------------------------------------------------------------------
+ */
+
+/* The round whose end the pull waits for; 0: none. */
+static uint64_t rounds_need(const struct group *g, const struct group_member *m)
+{
+	const struct group_policy_row *row = &g->policy.row[g->cohort[m->cohort].row];
+
+	if (m->residual)
+		return 0;
+	/* asp and ssp wait for no round that others have to close: these may wait for this member
+	 */
+	return row->quorum == 0 && rounds_unbound(g, m->need) ? 0 : m->need;
+}
+
+static bool rounds_ready(const struct group *g, const struct group_member *m)
+{
+	return rounds_need(g, m) <= g->published && (m->residual || roster_may_go(g, m, m->clock));
+}
+
+static void rounds_failed(struct groups *gs, struct group *g, struct group_member *m)
+{
+	struct text t = {.length = 0};
+	struct group_waiter w = {m->node, m->request};
+
+	text_add(&t, "round ");
+	text_add_number(&t, m->need);
+	text_add(&t, " of group ");
+	text_add(&t, g->name);
+	text_add(&t, " has no result: its contributions are lost: pull again");
+	m->need = 0;
+	groups_tell(gs, &w, -ENODATA, t.bytes, NULL);
+}
+
+/* Ends the pull of a member. */
+static void rounds_answer(struct groups *gs, struct group *g, struct group_member *m)
+{
+	const struct group_policy_row *row = &g->policy.row[g->cohort[m->cohort].row];
+	uint64_t waited = gs->now_ns - m->since_ns;
+	const struct group_kept *k = rounds_kept(g, g->result);
+
+	list_remove(&m->waits);
+	m->waiting_ns += waited;
+	g->waiting_ns += waited;
+	m->answered_ns = gs->now_ns;
+	if (m->need && m->need == g->failed && g->published == g->failed) {
+		rounds_failed(gs, g, m);
+		m->request = 0;
+		return;
+	}
+	m->seen = g->result;
+	roster_regroup(g, m);
+	if (row->quorum > 0 && row->slack == POLICY_UNLIMITED && m->clock < g->top)
+		roster_move(g, m, g->top, g->open.number - 1);
+	groups_fill(gs, g, m);
+	gs->answer.attempt = k ? k->attempt : 0;
+	gs->ops->answer(gs->ops->arg, m->node, m->request, 0, "", &gs->answer);
+	m->request = 0;
+}
+
+static void rounds_pulls(struct groups *gs, struct group *g)
+{
+	while (g->moved) {
+		g->moved = false;
+		list_each(l, after, &g->waits)
+		{
+			struct group_member *m = list_item(l, struct group_member, waits);
+
+			if (rounds_ready(g, m))
+				rounds_answer(gs, g, m);
+		}
+	}
+}
+
+/* ---- a turn -----------------------------------------------------------------------------------
+ */
+
+/* Puts the policy that is wanted. */
+static void rounds_swap(struct groups *gs, struct group *g)
+{
+	struct text name;
+
+	g->task = GROUP_TASK_SWAP;
+	g->retry_ns = UINT64_MAX;
+	group_name(&name, g->name, "p", g->version + 1, 0);
+	if (!gs->ops->put(gs->ops->arg, g, name.bytes, g->wanted_text,
+			  (uint32_t)strlen(g->wanted_text)))
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+void rounds_turn(struct groups *gs, struct group *g)
+{
+	if (g->phase != GROUP_PHASE_LIVE)
+		return;
+	if (g->live >= g->start)
+		g->started = true;
+	if (g->task == GROUP_TASK_NONE && g->swapper.request)
+		rounds_swap(gs, g);
+	if (rounds_may_close(gs, g))
+		rounds_close(gs, g);
+	rounds_pulls(gs, g);
+}
+
+void rounds_retry(struct groups *gs, struct group *g)
+{
+	if (g->task == GROUP_TASK_DECIDE)
+		rounds_decide(gs, g);
+	else if (g->task == GROUP_TASK_ADOPT)
+		rounds_decided(gs, g, -EEXIST);
+	else if (g->task == GROUP_TASK_REDUCE)
+		rounds_reduce(gs, g, true);
+	else if (g->task == GROUP_TASK_SWAP)
+		rounds_swap(gs, g);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GROUP: passes what a member asks on to the owner of its group, and the answer back. */
+#include <errno.h>
+#include "core/cluster/room.h"
+#include "core/group/room.h"
+#include "room.h"
+
+static bool session_group_answered(struct control *c, struct call *call,
+				   const struct message *answer)
+{
+	struct wait *w = call->owner;
+	struct session *s = w->session;
+	const struct message_grouped *g = &answer->grouped;
+	const struct message_group *asked = &call->message.group;
+
+	w->call = NULL;
+	if (answer == NULL) {
+		waits_no_directory(c, w);
+		return false;
+	}
+	if (g->status == 0 && !agents_saw(c, &s->members, &asked->id, &asked->ask, g->answer)) {
+		waits_end(c, w, -ENOSPC, "this node has as many members of groups as it may");
+		return false;
+	}
+	if (g->answer)
+		reply_item(c, w, g->answer, sizeof(*g->answer));
+	waits_end(c, w, g->status, g->text);
+	return false;
+}
+
+/* Copies the request: every text of it ends. */
+static const char *session_group_read(const struct session_request *r, const uint8_t *bytes,
+				      struct group_request *out)
+{
+	const char *wrong;
+
+	if (r->size != sizeof(*out))
+		return "malformed request of a group: use a library and a node of one version";
+	memcpy(out, bytes, sizeof(*out));
+	if (memchr(out->name, 0, sizeof(out->name)) == NULL ||
+	    memchr(out->cohort, 0, sizeof(out->cohort)) == NULL ||
+	    memchr(out->policy, 0, sizeof(out->policy)) == NULL)
+		return "a text is not terminated";
+	wrong = group_request_wrong(out);
+	if (wrong == NULL && out->step != GROUP_EXPLAIN)
+		wrong = group_name_wrong(out->name);
+	return wrong;
+}
+
+void session_group(struct control *c, struct session *s, const struct session_request *r,
+		   const uint8_t *bytes)
+{
+	struct message m = {.kind = MESSAGE_GROUP};
+	const char *wrong = session_group_read(r, bytes, &m.group.ask);
+	struct node *owner = c->cluster->self;
+	struct text name;
+	struct wait *w;
+
+	if (wrong) {
+		reply_error(c, s, r->op, r->seq, -EINVAL, wrong);
+		return;
+	}
+	if (m.group.ask.step == GROUP_JOIN && !agents_room(c)) {
+		reply_error(c, s, r->op, r->seq, -ENOSPC,
+			    "this node has as many members of groups as it may");
+		return;
+	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	if (m.group.ask.step != GROUP_EXPLAIN) {
+		group_name(&name, m.group.ask.name, NULL, 0, 0);
+		m.group.id = group_id(name.bytes);
+		owner = control_shard(c, &m.group.id);
+	}
+	waits_timeout(c, w, r->timeout_ns);
+	w->call = calls_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, session_group_answered, w);
+	if (w->call == NULL)
+		waits_no_call(c, w);
+}
