@@ -34,6 +34,7 @@ static const struct {
 	{EMFILE, "too many buffers in use on one connection"},
 	{EAGAIN, "the node has too many requests at hand"},
 	{EHOSTUNREACH, "a part of the directory does not answer"},
+	{ETIME, "it comes too late for its round"},
 	{EPROTO, "the node's answer makes no sense"},
 	{ESHUTDOWN, "the connection is being closed"},
 	{EPROTONOSUPPORT, "the node speaks another protocol version"},

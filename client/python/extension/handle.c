@@ -29,7 +29,8 @@ static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 	self->view = PyObject_GetAttrString((PyObject *)type, "_view");
 	self->creation = PyObject_GetAttrString((PyObject *)type, "_creation");
 	self->queue = PyObject_GetAttrString((PyObject *)type, "_queue");
-	if (!self->view || !self->creation || !self->queue) {
+	self->member = PyObject_GetAttrString((PyObject *)type, "_member");
+	if (!self->view || !self->creation || !self->queue || !self->member) {
 		Py_DECREF(self);
 		return NULL;
 	}
@@ -51,6 +52,7 @@ static void handle_dealloc(PyObject *object)
 	Py_XDECREF(self->view);
 	Py_XDECREF(self->creation);
 	Py_XDECREF(self->queue);
+	Py_XDECREF(self->member);
 	python_free(object);
 }
 
@@ -215,6 +217,12 @@ static PyMethodDef handle_methods[] = {
 	{"hold", leases_hold, METH_VARARGS, NULL},
 	{"drop", leases_drop, METH_VARARGS, NULL},
 	{"expire", leases_expire, METH_VARARGS, NULL},
+	{"group_create", groups_create, METH_VARARGS, NULL},
+	{"group_remove", groups_remove, METH_VARARGS, NULL},
+	{"group_policy", groups_policy, METH_VARARGS, NULL},
+	{"group_info", groups_info, METH_VARARGS, NULL},
+	{"group_join", groups_join, METH_VARARGS, NULL},
+	{"policy_explain", groups_explain, METH_VARARGS, NULL},
 	{"nodes", handle_nodes, METH_NOARGS, NULL},
 	{0},
 };
@@ -236,12 +244,16 @@ int handle_add(PyObject *module)
 {
 	PyObject *type = python_type(module, &handle_spec, "Handle");
 	PyObject *view = view_add(module), *creation = creation_add(module);
-	int r = type && view && creation && PyObject_SetAttrString(type, "_view", view) == 0 &&
+	PyObject *member = groups_add(module);
+	int r = type && view && creation && member &&
+				PyObject_SetAttrString(type, "_member", member) == 0 &&
+				PyObject_SetAttrString(type, "_view", view) == 0 &&
 				PyObject_SetAttrString(type, "_creation", creation) == 0
 			? 0
 			: -1;
 	Py_XDECREF(type);
 	Py_XDECREF(view);
 	Py_XDECREF(creation);
+	Py_XDECREF(member);
 	return r;
 }

@@ -72,16 +72,15 @@ void python_free(PyObject *self);
 struct handle {
 	PyObject object;
 	sar *s;
-	int ended;			   /* its node is closed: no new calls */
-	PyObject *view, *creation, *queue; /* the types of what it makes */
+	int ended;				    /* its node is closed: no new calls */
+	PyObject *view, *creation, *queue, *member; /* the types of what it makes */
 };
 int handle_add(PyObject *module);
 /* Raises Closed when the node is closed: -1. */
 int handle_open(const struct handle *self);
 /* The ids of a list of names, to be freed. NULL with an exception. */
 sar_id *handle_ids(PyObject *names, Py_ssize_t *count);
-/* (target, sources, op, dtype, num, flags, timeout_ns, min, deadline_ns): what a reduce is asked
- * with. */
+/* (target, sources, op, dtype, num, flags, timeout_ns): what a reduce is asked with. */
 struct reduce_request {
 	struct python_name target;
 	sar_id *ids; /* to be freed */
@@ -107,6 +106,15 @@ PyObject *leases_use(PyObject *self, PyObject *args);
 PyObject *leases_hold(PyObject *self, PyObject *args);
 PyObject *leases_drop(PyObject *self, PyObject *args);
 PyObject *leases_expire(PyObject *self, PyObject *args);
+
+/* groups.c */
+PyObject *groups_add(PyObject *module);
+PyObject *groups_create(PyObject *self, PyObject *args);
+PyObject *groups_remove(PyObject *self, PyObject *args);
+PyObject *groups_policy(PyObject *self, PyObject *args);
+PyObject *groups_explain(PyObject *self, PyObject *args);
+PyObject *groups_info(PyObject *self, PyObject *args);
+PyObject *groups_join(PyObject *self, PyObject *args);
 
 /* completions.c */
 int completions_add(PyObject *module);

@@ -71,6 +71,10 @@ class Cancelled(Error):
     """The operation was cancelled, or what it was to make was deleted (ECANCELED)."""
 
 
+class Late(Error):
+    """The round of this contribution has closed, and the group's policy refuses it (ETIME)."""
+
+
 class TooManyViews(Error):
     """More than 1,024 views and writers on one connection (EMFILE)."""
 
@@ -107,7 +111,7 @@ KINDS: Dict[int, Type[Error]] = {
     errno.EINVAL: InvalidArgument, errno.EHOSTUNREACH: PartialError, errno.ENOENT: NotFound,
     errno.ETIMEDOUT: TimedOut, errno.EEXIST: Exists, errno.ENOSPC: StoreFull, errno.EFBIG: TooLarge,
     errno.ENAMETOOLONG: NameTooLong, errno.ESTALE: Deleted, errno.ENODATA: Lost,
-    errno.ERESTART: Restarted, errno.ECANCELED: Cancelled, errno.EMFILE: TooManyViews,
+    errno.ERESTART: Restarted, errno.ECANCELED: Cancelled, errno.EMFILE: TooManyViews, errno.ETIME: Late,
     errno.EAGAIN: Busy, errno.ECONNREFUSED: Refused, errno.ENOTCONN: NoNode, errno.EACCES: NoAccess,
     errno.EPROTONOSUPPORT: VersionMismatch, errno.EPROTO: VersionMismatch, errno.ESHUTDOWN: Closed,
 }

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Groups: members push contributions clock by clock, and pull what all of them add up to, as the
+policy of the group allows.
+
+    node.create_group("sgd", dtype="f32", count=1000, policy="bsp", members=8, results="total")
+    with node.group("sgd").join() as member:
+        member.push(gradient)
+        result = member.pull(timeout=10)
+        weights -= rate * result.array"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Type
+
+from . import _arrays, _sarissa
+from ._names import dtype_of, numpy_name, timeout_ns
+from ._waits import ask
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ._node import Node
+
+TOTAL = 1
+RESULTS = {"round": 0, "total": TOTAL}
+
+
+class Contributor(NamedTuple):
+    """A contribution in a result. staleness: how many clocks it was behind the newest."""
+
+    member: int
+    clock: int
+    staleness: int
+    node: int
+
+
+class Result:
+    """What a pull has got: array (read-only, no copy), the round that it is of, and the version of the
+    policy that was in force."""
+
+    def __init__(self, member: GroupMember, view: _sarissa.View, round: int, attempt: int, version: int,
+                 dtype: str) -> None:
+        import numpy
+        self._member, self._attempt = member, attempt
+        self.round, self.version = round, version
+        memory = memoryview(view)  # type: ignore[arg-type]
+        self.array: numpy.ndarray[Any, Any] = numpy.frombuffer(memory, numpy_name(dtype))
+        self._members: Optional[List[Contributor]] = None
+
+    @property
+    def members(self) -> List[Contributor]:
+        """Exactly who is in the round, looked up when it is asked for first. NotFound: the round is
+        older than the last eight, and all members have passed it."""
+        if self._members is None:
+            raw = self._member._joined().contributors(self.round, self._attempt)
+            self._members = [Contributor(*one) for one in raw]
+        return self._members
+
+    @property
+    def count(self) -> int:
+        """Contributions in the round."""
+        return len(self.members)
+
+
+class GroupMember:
+    """Made by Group.join(). As a context manager it leaves with the block. For one thread at a time."""
+
+    def __init__(self, group: Group, cohort: Optional[str]) -> None:
+        self.group = group
+        self._member: Optional[_sarissa.GroupMember] = group._node._open().group_join(group.name, cohort)
+
+    def _joined(self) -> _sarissa.GroupMember:
+        if self._member is None:
+            raise ValueError("the member has left: join again")
+        return self._member
+
+    @property
+    def number(self) -> int:
+        """What results call this member."""
+        return self._joined().number
+
+    @property
+    def clock(self) -> int:
+        """Of the last push. A joiner has the group's; a pull may move it on (k-of-n, auto)."""
+        return self._joined().clock
+
+    def push(self, array: Any) -> None:
+        """Contributes for the next clock, without waiting for others. Late: the policy refuses it as
+        its round has closed; nothing was counted: keep it, pull, and go on. Busy: pull first."""
+        given = _arrays.given_array(array)
+        if given is None:
+            self._joined().push(array)
+            return
+        memory, meaning = given
+        if dtype_of(meaning.dtype) != self.group.dtype:
+            raise TypeError(f"a contribution of {meaning.dtype}: the group is of {self.group.dtype}")
+        if meaning.order != "C":
+            import numpy
+            memory = _arrays.of_numpy(numpy.ascontiguousarray(array))[0]
+        self._joined().push(memory)
+
+    def pull(self, timeout: Optional[float] = None) -> Optional[Result]:
+        """Waits until the policy lets this member go on, and gets the newest result; None: there is
+        none yet, and nothing was pushed."""
+        member = self._joined()
+        view, round, attempt, version = ask(member.pull, timeout_ns(timeout))
+        if view is None:
+            return None
+        return Result(self, view, round, attempt, version, self.group.dtype)
+
+    def leave(self) -> None:
+        """What was pushed counts; nobody waits for this member any more."""
+        member, self._member = self._member, None
+        if member is not None:
+            member.leave()
+
+    def __enter__(self) -> GroupMember:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
+        self.leave()
+
+
+class Group:
+    """Made by Node.create_group() and Node.group()."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node, self.name = node, name
+        described = node._open().group_info(name)
+        from ._names import DTYPES
+        self.dtype = next(key for key, number in DTYPES.items() if number == described["dtype"])
+        self.count: int = described["count"]
+
+    def join(self, cohort: Optional[str] = None) -> GroupMember:
+        """Becomes a member, at the group's clock. cohort: its row of the policy."""
+        return GroupMember(self, cohort)
+
+    def policy(self, text: str) -> int:
+        """Changes the policy while the group runs; returns its version."""
+        return int(self._node._open().group_policy(self.name, text))
+
+    def info(self) -> Dict[str, Any]:
+        """policy, table, version, round, clock, rounds, counted, late, refused, lost, waiting_ns,
+        staleness (histogram: 0, 1, 2, 3, 4-7, 8-15, 16-31, more), members: a dictionary each."""
+        return self._node._open().group_info(self.name)
+
+    def remove(self) -> None:
+        """Ends the group and deletes its objects."""
+        self._node._open().group_remove(self.name)

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Synchronisation groups of libsarissa: members push contributions clock by clock, and pull what
+ * all of them add up to, as the policy of the group allows.
+ *
+ *     sar_group_spec spec = {.op = SAR_SUM, .dtype = SAR_F32, .count = 1000, .members = 8,
+ *                            .policy = "bsp"};
+ *     sar_group_create(s, "sgd", &spec);                       (one of them)
+ *     sar_group_join(s, "sgd", NULL, &m);
+ *     sar_group_push(m, gradient, sizeof(gradient));
+ *     sar_group_pull(m, SAR_FOREVER, &r);
+ *     use(r.buffer.data);
+ *     sar_release(s, &r.buffer);
+ *     sar_group_leave(m);
+ *
+ * Units, threads, fork, restarts, errors: as of sarissa.h. A sar_member is for one thread at a
+ * time; threads of one process may be members of one group side by side. Clocks of a member count
+ * its pushes from 1 on. Rounds of a group have numbers from 1 on; each has at most one result,
+ * which names exactly the contributions in it. docs/groups.md explains policies, and what holds
+ * when members, nodes or control processes die.
+ */
+#ifndef SARISSA_GROUP_H
+#define SARISSA_GROUP_H
+
+#include <sarissa/sarissa.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+#define SAR_GROUP_NAME_MAX   100  /* bytes, without the terminating zero; no '/' and no blanks */
+#define SAR_COHORT_MAX	     31	  /* the same */
+#define SAR_POLICY_MAX	     255  /* the same */
+#define SAR_GROUP_MEMBERS    1023 /* of one group */
+#define SAR_STALENESS	     8	  /* buckets: staleness 0, 1, 2, 3, 4-7, 8-15, 16-31, more */
+#define SAR_POLICY_TABLE_MAX 1024 /* bytes of a policy's table, with the terminating zero */
+
+enum {
+	SAR_GROUP_TOTAL = 1, /* sar_group_spec.flags: the result of each round adds the one before:
+				a parameter server. Not with SAR_AVG */
+};
+
+typedef struct sar_group_spec {
+	uint32_t op, dtype; /* enum sar_reduce_op, enum sar_dtype */
+	uint64_t count;	    /* elements of each contribution and result */
+	uint32_t members;   /* rounds begin when so many have joined; 0, 1: with the first */
+	uint32_t flags;
+	const char *policy; /* text, see sar_group_policy */
+	uint64_t reserved[4];
+} sar_group_spec;
+
+typedef struct sar_member sar_member; /* one membership of this process */
+
+typedef struct sar_group_result {
+	sar_buffer buffer; /* count elements; data is NULL when there is no result yet */
+	uint64_t round;	   /* 0: no result yet */
+	uint64_t version;  /* of the policy in force when the pull ended */
+	uint64_t clock;	   /* of the member; the policy may have moved it on */
+	uint32_t attempt;
+	uint32_t reserved32;
+	uint64_t reserved[4];
+} sar_group_result;
+
+/* One contribution in a result. */
+typedef struct sar_contributor {
+	uint64_t member;    /* sar_member_number of it */
+	uint64_t clock;	    /* of the contribution */
+	uint64_t staleness; /* how many clocks it was behind the newest when it was decided */
+	uint32_t node;
+	uint32_t reserved32;
+} sar_contributor;
+
+typedef struct sar_member_info {
+	uint64_t member, clock;
+	uint64_t round;	     /* newest that it has pulled */
+	uint64_t waiting_ns; /* in all of its pulls */
+	uint64_t counted;    /* contributions in results */
+	uint64_t late;	     /* carried into a later round */
+	uint64_t refused;    /* too late for the policy */
+	uint32_t node;
+	uint32_t waits; /* 1: in a pull now */
+	char cohort[SAR_COHORT_MAX + 1];
+} sar_member_info;
+
+/* The counts are those since the present owner of the group took it over. */
+typedef struct sar_group_info {
+	uint32_t op, dtype, flags;
+	uint32_t members; /* with which rounds begin */
+	uint64_t count;
+	uint32_t live;	  /* members now */
+	uint32_t owner;	  /* node that decides its rounds */
+	uint64_t version; /* of the policy; 1 is that of the creation */
+	uint64_t round;	  /* newest result; 0: none */
+	uint64_t clock;	  /* largest one in a result */
+	uint64_t rounds, counted, late, refused;
+	uint64_t lost; /* contributions and members that died */
+	uint64_t waiting_ns;
+	uint64_t staleness[SAR_STALENESS];
+	char policy[SAR_POLICY_MAX + 1];
+	char table[SAR_POLICY_TABLE_MAX];
+	uint64_t reserved[8];
+} sar_group_info;
+
+/*
+ * Makes a group. It exists until sar_group_remove.
+ *
+ * Shapes: name has 1 to SAR_GROUP_NAME_MAX bytes.
+ * Errors: -EEXIST there is such a group. -EINVAL the policy is wrong (the words say where), K is
+ * larger than spec->members, the type, operation or count is wrong. -ENOSPC the owner has as many
+ * groups as it may.
+ */
+int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
+
+/*
+ * Becomes a member, at the group's clock. cohort, or NULL: which row of the policy it is under.
+ *
+ * Ownership: *out is the caller's until sar_group_leave, which must come before sar_close.
+ * Errors: -ENOENT no such group. -EINVAL the policy has no row for the cohort. -ENOSPC.
+ */
+int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **out);
+
+/*
+ * Ends the membership: what was pushed counts, nobody waits for this member any more. A process
+ * that ends without it is taken for dead, and its contributions in the open round are gone.
+ *
+ * Ownership: m is gone, whatever is returned. NULL does nothing.
+ */
+int sar_group_leave(sar_member *m);
+
+uint64_t sar_member_number(const sar_member *m); /* as in sar_contributor */
+uint64_t sar_member_clock(const sar_member *m);	 /* of its last push, or as the last pull said */
+
+/*
+ * Contributes for the next clock. Does not wait for other members.
+ *
+ * Shapes: bytes is count elements of the group's type.
+ * Ownership: data stays the caller's and is not used after the call.
+ * Errors: -ETIME the round has closed, and the policy refuses what is late: nothing was counted,
+ * keep it as a residual; pull, and go on. -EAGAIN it is too far ahead of the slowest member, or too
+ * many of its contributions wait: pull first. -EINVAL another size than the group's. -ESTALE this
+ * member was taken for dead: leave, and join again. -ENOENT the group was removed. Those of
+ * sar_put.
+ */
+int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
+
+/*
+ * Waits until the policy lets the member go on from its clock, and gets the newest result, which
+ * then has its own last contribution (asp: if its round has closed).
+ *
+ * Shapes: the first pull of a group without results returns at once, with round 0.
+ * Ownership: out->buffer is the caller's until sar_release.
+ * Errors: -ETIMEDOUT. -ENODATA the round of its contribution ended without a result: pull again.
+ * -ESTALE as of sar_group_push. -ENOENT. Those of sar_get.
+ */
+int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out);
+
+/*
+ * Who is in a result: fills in up to room contributors and returns how many there are.
+ *
+ * Errors: -ENOENT the result is older than the last eight, and all members have passed it.
+ */
+int sar_group_contributors(sar_member *m, const sar_group_result *result, sar_contributor *out,
+			   unsigned room);
+
+/*
+ * Changes the policy while the group runs; *version, unless NULL, is its number. The open round
+ * ends under the policy that opened it. What the new one loosens holds at once; what it tightens,
+ * from the next clock on that no member has passed.
+ *
+ *   bsp | ssp SLACK | asp | k-of-n K, each for all members, or per cohort: "fast: bsp, slow: ssp
+ * 4"; behind bsp and k-of-n "deadline TIME" and "late carry" or "late refuse"; or "auto [PERCENT]".
+ *
+ * Errors: -EINVAL with the position of the wrong word; K larger than the number of members; a
+ * cohort with members has no row. -EAGAIN another change is under way. -ENOENT.
+ */
+int sar_group_policy(sar *s, const char *name, const char *policy, uint64_t *version);
+
+/* The table that a policy is compiled to, without a group. Errors: -EINVAL as of sar_group_policy.
+ */
+int sar_policy_explain(sar *s, const char *policy, char table[SAR_POLICY_TABLE_MAX]);
+
+/*
+ * What a group is and how it stands; fn, unless NULL, hears of each member. A value of fn other
+ * than 0 ends the call, which returns it.
+ *
+ * Errors: -ENOENT.
+ */
+int sar_group_info_get(sar *s, const char *name, sar_group_info *out,
+		       int (*fn)(const sar_member_info *member, void *arg), void *arg);
+
+/* Ends a group and deletes its objects. Its members' calls return -ESTALE. Errors: -ENOENT. */
+int sar_group_remove(sar *s, const char *name);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif
