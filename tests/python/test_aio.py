@@ -70,6 +70,8 @@ def test_collectives(local):
                                         for rank, node in enumerate(opened)])
         assert [total.tolist() for total in totals] == [[6] * 5] * 4
         assert await opened[0].reduce("aio max", names, "max", dtype="i32") == 4
+        some = await opened[0].reduce("aio some", [*names, "never"], dtype="i32", min=3, deadline=0, timeout=60)
+        assert some == 4
         await opened[0].broadcast("aio max")
         assert (await opened[0].info("aio max")).copies == 4
         await opened[1].put("bytes", b"bytes")
@@ -77,7 +79,7 @@ def test_collectives(local):
         got = await opened[2].gather(["bytes", "array"])
         assert got[0] == b"bytes" and got[1].tolist() == [0, 1, 2]
         del totals, got
-        await asyncio.gather(*[opened[3].delete(name) for name in ("aio", "aio max", "bytes", "array", *names)])
+        await asyncio.gather(*[opened[3].delete(name) for name in ("aio", "aio max", "aio some", "bytes", "array", *names)])
         for node in opened:
             node.close()
     run(main())

@@ -44,6 +44,26 @@ def test_what_an_allreduce_refuses(node):
         node.allreduce("total", "part/0", dtype="f32")
 
 
+def test_a_reduce_of_what_is_there_at_a_deadline(nodes):
+    for rank in (0, 2):
+        nodes[rank].put(PARTS[rank], numpy.full(5, rank + 1.0))
+    nodes[0].reduce("some", PARTS, dtype="f64", min=2, deadline=0.05, timeout=60)
+    assert nodes[1].get_array("some", "f64", timeout=60).tolist() == [4] * 5
+    assert nodes[3].reduce_sources("some", timeout=60) == [sarissa.id_of(PARTS[rank]) for rank in (0, 2)]
+    for arguments, word in (({"min": 2}, "both or none"), ({"deadline": 1}, "both or none"),
+                            ({"min": -1, "deadline": 1}, "both or none"), ({"min": 1, "deadline": -1}, "deadline"),
+                            ({"min": 1, "deadline": float("nan")}, "deadline"),
+                            ({"min": 2**32, "deadline": 1}, "between"), ({"min": 5, "deadline": 1}, "")):
+        with pytest.raises(ValueError, match=word):
+            nodes[0].reduce("wrong", PARTS, dtype="f64", timeout=60, **arguments)
+    with pytest.raises(sarissa.InvalidArgument, match="deadline"):
+        nodes[0].reduce("wrong", PARTS, dtype="f64", min=2, deadline=60, timeout=1)
+    with pytest.raises(sarissa.InvalidArgument):
+        nodes[0].reduce("wrong", PARTS, dtype="f64", min=2, num=2, deadline=1, timeout=60)
+    for name in ("some", PARTS[0], PARTS[2]):
+        nodes[0].delete(name)
+
+
 def test_gather(nodes):
     arrays = [numpy.arange(rank, rank + 5) for rank in range(3)]
     for rank in range(3):

@@ -77,7 +77,7 @@ static void malformed_requests_are_answered(void **state)
 	assert_int_equal(status_of(w, 0, &r), -EINVAL);
 	r = world_request(SESSION_GET, "x");
 	r.version++;
-	assert_int_equal(status_of(w, 0, &r), -EINVAL);
+	assert_int_equal(status_of(w, 0, &r), -EPROTONOSUPPORT);
 	r = world_request(SESSION_GET, "x");
 	r.pin = SESSION_PINS;
 	assert_int_equal(status_of(w, 0, &r), -EINVAL);

@@ -208,7 +208,7 @@ typedef int submit_reduce(sar_queue *q, sar_id target, const char *name, const s
 			  unsigned count, const sar_reduction *how, int64_t timeout_ns,
 			  uint64_t ticket);
 
-/* (ticket, (target, sources, op, dtype, num, flags, timeout_ns)) */
+/* (ticket, (target, sources, op, dtype, num, flags, timeout_ns, min, deadline_ns)) */
 static PyObject *queue_reduce_by(PyObject *object, PyObject *args, submit_reduce *submit)
 {
 	struct queue *self = (struct queue *)object;
@@ -319,6 +319,21 @@ static PyObject *queue_broadcast(PyObject *object, PyObject *args)
 						    kept->count, timeout_ns, ticket));
 }
 
+/* (ticket, prefix): a result for each event until it is cancelled */
+static PyObject *queue_watch(PyObject *object, PyObject *args)
+{
+	struct queue *self = (struct queue *)object;
+	unsigned long long ticket;
+	PyObject *prefix;
+	if (!PyArg_ParseTuple(args, "KO!", &ticket, &PyUnicode_Type, &prefix))
+		return NULL;
+	struct kept *kept = kept_new(self, prefix);
+	if (!kept || queue_keep(self, ticket, kept) < 0)
+		return NULL;
+	return queue_submitted(self, ticket, kept,
+			       sar_submit_watch(self->q, kept->name.text, ticket));
+}
+
 static PyObject *queue_cancel(PyObject *object, PyObject *ticket)
 {
 	unsigned long long number = PyLong_AsUnsignedLongLong(ticket);
@@ -386,6 +401,17 @@ static PyObject *failed(const sar_completion *c, const struct kept *kept)
 	return error;
 }
 
+/* (event, id, name, size) */
+static PyObject *watched(const sar_completion *c)
+{
+	PyObject *name =
+		PyUnicode_DecodeUTF8(c->detail, (Py_ssize_t)strlen(c->detail), "surrogateescape");
+	if (!name)
+		return NULL;
+	return Py_BuildValue("Iy#NK", c->event, (const char *)c->id.bytes, (Py_ssize_t)SAR_ID_BYTES,
+			     name, (unsigned long long)c->value);
+}
+
 /* (ticket, result or exception) */
 static PyObject *completed(struct queue *self, sar_completion *c)
 {
@@ -397,7 +423,10 @@ static PyObject *completed(struct queue *self, sar_completion *c)
 		Py_XDECREF(key);
 		return NULL;
 	}
-	PyObject *result = c->result < 0 ? failed(c, kept) : brought(self->handle, c, kept);
+	bool goes_on = c->flags & SAR_MORE;
+	PyObject *result = c->result < 0 ? failed(c, kept)
+			   : goes_on	 ? watched(c)
+					 : brought(self->handle, c, kept);
 	if (!result) { /* of memory only: the operation's own exception says it */
 		PyObject *kind, *trace;
 		PyErr_Fetch(&kind, &result, &trace);
@@ -407,7 +436,8 @@ static PyObject *completed(struct queue *self, sar_completion *c)
 		else
 			Py_XDECREF(kind);
 	}
-	PyDict_DelItem(self->kept, key);
+	if (!goes_on)
+		PyDict_DelItem(self->kept, key);
 	return Py_BuildValue("NN", key, result);
 }
 
@@ -498,6 +528,7 @@ static PyMethodDef queue_methods[] = {
 	{"allreduce", queue_allreduce, METH_VARARGS, NULL},
 	{"gather", queue_gather, METH_VARARGS, NULL},
 	{"broadcast", queue_broadcast, METH_VARARGS, NULL},
+	{"watch", queue_watch, METH_VARARGS, NULL},
 	{"cancel", queue_cancel, METH_O, NULL},
 	{"fd", queue_fd, METH_NOARGS, NULL},
 	{"poll", queue_poll, METH_NOARGS, NULL},

@@ -51,10 +51,13 @@ int reduce_request(PyObject *args, struct reduce_request *out)
 {
 	PyObject *given, *sources;
 	Py_ssize_t count;
+	long long deadline_ns;
 	*out = (struct reduce_request){0};
-	if (!PyArg_ParseTuple(args, "OOIIIIL", &given, &sources, &out->how.op, &out->how.dtype,
-			      &out->how.num, &out->how.flags, &out->timeout_ns))
+	if (!PyArg_ParseTuple(args, "OOIIIILIL", &given, &sources, &out->how.op, &out->how.dtype,
+			      &out->how.num, &out->how.flags, &out->timeout_ns, &out->how.min,
+			      &deadline_ns))
 		return -1;
+	out->how.deadline_ns = deadline_ns;
 	out->ids = handle_ids(sources, &count);
 	if (!out->ids)
 		return -1;

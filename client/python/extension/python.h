@@ -80,7 +80,8 @@ int handle_add(PyObject *module);
 int handle_open(const struct handle *self);
 /* The ids of a list of names, to be freed. NULL with an exception. */
 sar_id *handle_ids(PyObject *names, Py_ssize_t *count);
-/* (target, sources, op, dtype, num, flags, timeout_ns): what a reduce is asked with. */
+/* (target, sources, op, dtype, num, flags, timeout_ns, min, deadline_ns): what a reduce is asked
+ * with. */
 struct reduce_request {
 	struct python_name target;
 	sar_id *ids; /* to be freed */

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Objects in the memory of a cluster's nodes, from Python.
 
-    import numpy, sarissa
-    with sarissa.open() as node:
-        node.put("weights", numpy.ones((1000, 1000)))   # or anything with the buffer protocol
-        weights = node.get("weights", timeout=10)       # a read-only array, no copy
-        node.reduce("sum", ["a", "b", "c"], dtype="f32")   # wherever they are, or will be put
-        total = node.get_array("sum", "f32")
+    >>> import numpy, sarissa
+    >>> node = sarissa.open()
+    >>> node.put("weights", numpy.ones((1000, 1000)))      # or anything with the buffer protocol
+    >>> node.get("weights", timeout=10).shape              # a read-only array, no copy
+    (1000, 1000)
+    >>> node.reduce("sum", ["a", "b"], dtype="f32")        # wherever they are, or will be put
+    >>> node.put("a", numpy.full(2, 1, "f4"))
+    >>> node.put("b", numpy.full(2, 2, "f4"))
+    >>> node.get_array("sum", "f32").tolist()
+    [3.0, 3.0]
+    >>> node.close()                                       # or: with sarissa.open() as node
 
 A view keeps its object pinned in the node's memory until the last view of it (slices and arrays
 included) has gone; nothing is to be released by hand. One node may serve many threads; the
@@ -29,10 +34,12 @@ from ._leases import Lease
 from ._node import Info, Member, Node, open
 from ._sarissa import version as __version__
 from ._streams import Reader, Writer
+from ._watch import Event, Watch
 
 __all__ = [
-    "Busy", "Cancelled", "Closed", "Contributor", "DTYPES", "Deleted", "Error", "Exists", "Group",
-    "GroupMember", "Info", "InvalidArgument", "Late", "Lease", "Lost", "Member", "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "OPS", "PartialError",
-    "Reader", "Refused", "Restarted", "Result", "StoreFull", "Tensor", "TimedOut", "TooLarge", "TooManyViews",
-    "Unavailable", "VersionMismatch", "Writer", "__version__", "id_of", "open",
+    "Busy", "Cancelled", "Closed", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists", "Group",
+    "GroupMember", "Info", "InvalidArgument", "Late", "Lease", "Lost", "Member", "NameTooLong", "NoAccess",
+    "NoNode", "Node", "NotFound", "OPS", "PartialError", "Reader", "Refused", "Restarted", "Result",
+    "StoreFull", "Tensor", "TimedOut", "TooLarge", "TooManyViews", "Unavailable", "VersionMismatch", "Watch",
+    "Writer", "__version__", "id_of", "open",
 ]

@@ -23,7 +23,13 @@ def ttl_ns(seconds: float) -> int:
 
 class Lease:
     """Made by Node.lease(). It goes on when the node's control is restarted. As a context manager it
-    ends with the block, and what it holds alone goes."""
+    ends with the block, and what it holds alone goes.
+
+    >>> with node.lease(ttl=10) as lease:
+    ...     lease.put("for a while", b"x")
+    ...     node.info("for a while").leases
+    1
+    """
 
     def __init__(self, node: Node, maker: Node, name: Optional[str], ttl: float) -> None:
         self._node, self._maker = node, maker

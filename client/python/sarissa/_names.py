@@ -29,11 +29,11 @@ def id_of(name: Name) -> bytes:
     return _sarissa.id_of(name)
 
 
-def timeout_ns(seconds: Optional[float]) -> int:
+def timeout_ns(seconds: Optional[float], what: str = "timeout") -> int:
     if seconds is None:
         return FOREVER
     if not seconds >= 0:
-        raise ValueError(f"a timeout of {seconds} s: it is not negative; None waits without limit")
+        raise ValueError(f"a {what} of {seconds} s: it is not negative; None waits without limit")
     return int(min(seconds * 1e9, FOREVER))
 
 

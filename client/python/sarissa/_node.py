@@ -16,6 +16,7 @@ from ._groups import RESULTS, Group
 from ._leases import Lease, ttl_ns
 from ._streams import Reader, Writer
 from ._waits import ask, collect, finish, interruptible
+from ._watch import Watch
 
 if TYPE_CHECKING:
     import numpy
@@ -137,10 +138,13 @@ def mine(array: Any, sources: Sequence[Name], rank: Optional[int]) -> Tuple[Any,
 
 
 def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, num: int, spread: bool,
-                   limit_ns: int) -> _sarissa.Reduce:
+                   limit_ns: int, min: int = 0, deadline: Optional[float] = None) -> _sarissa.Reduce:
     """As the extension takes it."""
+    if (min > 0) != (deadline is not None):
+        raise ValueError(f"min={min}, deadline={deadline}: a reduce has both or none of them: when it does with "
+                         "fewer sources, and with how many at least")
     return (target, names_of(sources), op_of(op), DTYPES[dtype_of(dtype)], unsigned(num, 32),
-            SPREAD if spread else 0, limit_ns)
+            SPREAD if spread else 0, limit_ns, unsigned(min, 32), timeout_ns(deadline or 0, "deadline"))
 
 
 class Node:
@@ -308,18 +312,30 @@ class Node:
     # --- reduce
 
     def reduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
-               num: int = 0, spread: bool = False, timeout: Optional[float] = None) -> None:
+               num: int = 0, spread: bool = False, timeout: Optional[float] = None, min: int = 0,
+               deadline: Optional[float] = None) -> None:
         """Begins to make the object target from sources, element by element, as they come into
         being on any nodes: op is one of OPS, dtype of DTYPES or a type of numpy's. Without a dtype
         all sources must be there as arrays of one type and shape, and the target is one as well.
-        With num the first num to arrive suffice. spread: every node with a source will get the
-        result too. Returns as soon as nothing that is known speaks against it: get the target for
-        the result. After timeout seconds the reduce ends without one."""
+        With num the first num to arrive suffice. With min and deadline the sources that exist after
+        deadline seconds do, or else the first min to arrive; reduce_sources() tells which. spread:
+        every node with a source will get the result too. Returns as soon as nothing that is known
+        speaks against it: get the target for the result. After timeout seconds the reduce ends
+        without one.
+
+        >>> node.put("a", numpy.full(3, 1.0))
+        >>> node.put("b", numpy.full(3, 2.0))
+        >>> node.reduce("a or b", ["a", "b"], dtype="f64", min=1, deadline=60, timeout=120)
+        >>> node.get_array("a or b", "f64").tolist()
+        [3.0, 3.0, 3.0]
+        >>> node.reduce_sources("a or b") == [sarissa.id_of("a"), sarissa.id_of("b")]
+        True
+        """
         op_of(op)
         sources = names_of(sources)
         meaning = self._common(sources) if dtype is None and sources else None
         self._open().reduce(*reduce_request(target, sources, op, dtype if meaning is None else
-                                            meaning.dtype, num, spread, timeout_ns(timeout)))
+                                            meaning.dtype, num, spread, timeout_ns(timeout), min, deadline))
         if meaning is not None:
             self._forget(target)
             self._describe(target, _arrays.write(meaning._replace(sample=None)))
@@ -415,12 +431,25 @@ class Node:
 
     # --- the cluster
 
+    def watch(self, prefix: str = "") -> Watch:
+        """Tells what becomes of the objects whose names begin so, anywhere in the cluster. Those that
+        exist come first.
+
+        >>> watch = node.watch("jobs/")
+        >>> node.put("jobs/1", b"do this")
+        >>> event = next(watch)
+        >>> event.kind, event.name, event.size
+        ('complete', 'jobs/1', 7)
+        >>> watch.close()
+        """
+        return Watch(self._open(), prefix)
+
     def info(self, name: Name) -> Info:
         return info(self._open().info(name))
 
     def ls(self, prefix: str = "") -> List[Info]:
-        """The objects whose names begin so, of the whole cluster. PartialError when a part of the directory does not answer:
-        its found is the list without what that part knows."""
+        """The objects whose names begin so, of the whole cluster. PartialError when a part of the
+        directory does not answer: its found is the list without what that part knows."""
         try:
             return [info(raw) for raw in self._open().list(prefix)]
         except PartialError as error:

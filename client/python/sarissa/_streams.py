@@ -24,7 +24,16 @@ class Writer:
     exception passes. No view of `data` may be left by then. One that is neither sealed nor aborted is
     given up when it and the last view of its data have gone.
 
-    Fill `data` (or `array`) and publish() what is final, or write() piece after piece."""
+    Fill `data` (or `array`) and publish() what is final, or write() piece after piece.
+
+    >>> with node.create("piece by piece", 10) as writer:
+    ...     reader = node.reader("piece by piece")   # of any process, on any node
+    ...     writer.write(b"first")
+    ...     writer.data[5:] = b", rest"[:5]
+    5
+    >>> reader.read()
+    b'first, res'
+    """
 
     def __init__(self, creation: _sarissa.Creation, size: int,
                  as_array: Optional[Callable[[Any], numpy.ndarray[Any, Any]]] = None,

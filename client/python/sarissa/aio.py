@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The package for asyncio: the waits of sarissa.Node as coroutines, thousands at a time on one thread.
 
-    async def main():
-        async with sarissa.aio.open() as node:
-            await node.put("weights", array)
-            arrays = await asyncio.gather(*[node.get(name) for name in names])
+    >>> import asyncio, sarissa.aio
+    >>> async def main(names):
+    ...     async with sarissa.aio.open() as node:
+    ...         await asyncio.gather(*[node.put(name, name.encode()) for name in names])
+    ...         return await asyncio.gather(*[node.get(name) for name in names])
+    >>> [bytes(one) for one in asyncio.run(main(["aio/a", "aio/b"]))]
+    [b'aio/a', b'aio/b']
 
 The event loop watches one descriptor, the queue's. A task that is cancelled ends its operation. Each
 loop opens its own node."""
@@ -19,6 +22,7 @@ from . import _arrays, _node, _sarissa
 from ._errors import Busy, Closed, Error, Exists
 from ._names import Name, timeout_ns
 from ._node import Info, Path, Shape
+from ._watch import Event, events
 
 if TYPE_CHECKING:
     import numpy
@@ -153,9 +157,11 @@ class Node:
     # --- collectives
 
     async def reduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
-                     num: int = 0, spread: bool = False, timeout: Optional[float] = None) -> int:
+                     num: int = 0, spread: bool = False, timeout: Optional[float] = None, min: int = 0,
+                     deadline: Optional[float] = None) -> int:
         """Makes target from sources; how many of them the result holds, when it is there."""
-        request = _node.reduce_request(target, sources, op, dtype, num, spread, timeout_ns(timeout))
+        request = _node.reduce_request(target, sources, op, dtype, num, spread, timeout_ns(timeout), min,
+                                       deadline)
         return int(await self._do("reduce", request))
 
     async def allreduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
@@ -182,6 +188,24 @@ class Node:
             await self._do("broadcast", name, list(nodes or []), timeout_ns(timeout))
 
     # --- the cluster
+
+    async def watch(self, prefix: str = "") -> AsyncIterator[Event]:
+        """What becomes of the objects whose names begin so, anywhere in the cluster: async for. Those that
+        exist come first. It has a queue of its own, so events wait there until they are asked for."""
+        queue = self.node._open().queue(1)
+        queue.watch(0, prefix)
+        while True:
+            for event in events(queue.poll()):
+                yield event
+            await self._readable(queue.fd())
+
+    async def _readable(self, fd: int) -> None:
+        ready = asyncio.Event()
+        self._loop.add_reader(fd, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            self._loop.remove_reader(fd)
 
     async def info(self, name: Name) -> Info:
         return _node.info(await self._do("info", name))

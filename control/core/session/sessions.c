@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include "core/base/text.h"
 #include "core/group/room.h"
 #include "core/lease/room.h"
 #include "core/transfer/fetch.h"
@@ -173,6 +174,22 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_EXPIRE] = session_expire,   [SESSION_WATCH] = session_watch,
 };
 
+static bool sessions_other_version(struct control *c, struct session *s,
+				   const struct session_request *r)
+{
+	struct text t = {.length = 0};
+
+	if (r->magic != SESSION_MAGIC || r->version == SESSION_VERSION)
+		return false;
+	text_add(&t, "the library speaks version ");
+	text_add_number(&t, r->version);
+	text_add(&t, " of sessions, the node version ");
+	text_add_number(&t, SESSION_VERSION);
+	text_add(&t, ": use a library and a node of one version");
+	reply_error(c, s, r->op, r->seq, -EPROTONOSUPPORT, t.bytes);
+	return true;
+}
+
 bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length)
 {
 	struct session *s = sessions_at(c, number);
@@ -186,7 +203,8 @@ bool sessions_request(struct control *c, uint32_t number, const void *bytes, siz
 	wrong = sessions_check(s, &r, length);
 	if (wrong) {
 		c->counters.requests_bad++;
-		reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
+		if (!sessions_other_version(c, s, &r))
+			reply_error(c, s, r.op, r.seq, -EINVAL, wrong);
 		return false;
 	}
 	if (r.op == SESSION_REDUCE) /* ids need no alignment */
