@@ -97,6 +97,20 @@ static void congestion_pace(struct engine *e, struct conn *c)
 	c->cc.pace_ns_per_kib = c->cc.slow_start ? per_kib / 2 : state_max(per_kib * 4 / 5, full);
 }
 
+/* Where many begin together, what a port's buffer takes at once from a stranger is theirs together:
+ * else all but a part is lost. They grow in small steps, not twofold, until one is cut. */
+void congestion_shared(struct engine *e, struct conn *c, uint8_t senders)
+{
+	uint64_t share = congestion_first(e) * CONGESTION_MANY_SENDERS;
+
+	c->cc.senders = senders;
+	if (senders <= CONGESTION_MANY_SENDERS || !c->cc.slow_start || c->tx.inflight_pkts > 0)
+		return;
+	c->cc.cwnd_bytes = state_min(c->cc.cwnd_bytes, share / senders);
+	c->cc.slow_start = false;
+	congestion_pace(e, c);
+}
+
 static void congestion_cut(struct conn *c, uint32_t keep_1024)
 {
 	c->cc.cwnd_bytes = c->cc.cwnd_bytes * keep_1024 / 1024;
@@ -217,6 +231,17 @@ static uint32_t congestion_verdict(struct engine *e, struct conn *c)
 	return (uint32_t)state_min(cut, CONGESTION_CUT_MAX);
 }
 
+/* By what a window grows in a round, at least. One that began among many, and was not cut yet, as
+ * much less as there are more of them. */
+static uint64_t congestion_step(const struct engine *e, const struct conn *c)
+{
+	uint64_t step = 2 * (uint64_t)e->config.mtu;
+
+	if (c->cc.cwnd_full_bytes < UINT64_MAX || c->cc.senders <= CONGESTION_MANY_SENDERS)
+		return step;
+	return step * CONGESTION_MANY_SENDERS / c->cc.senders;
+}
+
 static void congestion_grow(struct engine *e, struct conn *c)
 {
 	uint64_t target = congestion_target_ns(e, c);
@@ -227,7 +252,7 @@ static void congestion_grow(struct engine *e, struct conn *c)
 
 	if (!c->cc.cwnd_limited) /* a window that was not used proves nothing */
 		return;
-	c->cc.cwnd_bytes += 2 * (uint64_t)e->config.mtu;
+	c->cc.cwnd_bytes += congestion_step(e, c);
 	if (!known)
 		c->cc.cwnd_bytes += c->cc.cwnd_bytes / 8 * room / 1024;
 }

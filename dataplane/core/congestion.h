@@ -13,6 +13,10 @@
  * in_edge.c grants at once when one more comes, so that all of them know. */
 enum { CONGESTION_FEW_SENDERS = 4 };
 
+/* As many first windows fit into the buffer of a port, 16 x 16 packets. Of more senders each begins
+ * with a part of one, and in_edge.c grants before a stream begins, so that its sender knows. */
+enum { CONGESTION_MANY_SENDERS = 16 };
+
 struct conn;
 struct engine;
 
@@ -20,6 +24,8 @@ void congestion_init(struct engine *e, struct conn *c);
 void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t packets,
 		      uint64_t largest_pn);
 void congestion_lost(struct conn *c);
+/* The receiver says how many share its link. */
+void congestion_shared(struct engine *e, struct conn *c, uint8_t senders);
 void congestion_marked(struct conn *c, uint32_t marks);
 /* May bytes leave now? Sets pace_blocked or cwnd_limited when not. What is patient waits for a
  * burst.

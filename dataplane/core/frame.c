@@ -53,7 +53,7 @@ static uint32_t frame_grant(struct frame_walk *w, const uint8_t *frame, uint32_t
 {
 	(void)left;
 	if (frame[GRANT_AT_SENDERS] != 0)
-		path_each(p, w->c) p->cc.senders = frame[GRANT_AT_SENDERS];
+		path_each(p, w->c) congestion_shared(w->e, p, frame[GRANT_AT_SENDERS]);
 	w->refused |= out_edge_granted(w->e, w->c->main, wire_get32(frame + GRANT_AT_STREAM),
 				       wire_get32(frame + GRANT_AT_CHUNKS)) != VERDICT_TAKEN;
 	return GRANT_BYTES;

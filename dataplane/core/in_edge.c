@@ -52,16 +52,20 @@ static uint32_t in_edge_step(const struct engine *e, const struct in_edge *i)
 	return (uint32_t)state_max(window / GRANTS, later);
 }
 
+static void in_edge_tell(struct engine *e, struct in_edge *i)
+{
+	list_want(&i->conn->grants, &i->due);
+	conn_wake(e, path_carrier(i->conn));
+}
+
 static void in_edge_credit(struct engine *e, struct in_edge *i)
 {
 	uint32_t target = in_edge_target(e, i);
 
 	if (target <= i->granted)
 		return;
-	if (target - i->granted >= in_edge_step(e, i) || target == i->end - i->first) {
-		list_want(&i->conn->grants, &i->due);
-		conn_wake(e, path_carrier(i->conn));
-	}
+	if (target - i->granted >= in_edge_step(e, i) || target == i->end - i->first)
+		in_edge_tell(e, i);
 }
 
 /* A frame for a stream that is not there: the peer is told, once the list has room. */
@@ -184,8 +188,8 @@ uint32_t in_edge_senders(const struct engine *e)
 }
 
 /* A sender that knows a smaller number of senders would aim at more queue than the others until its
- * next grant. */
-static void in_edge_tell_all(struct engine *e)
+ * next grant. Not by a stream that its sender may not know yet, unless early. */
+static void in_edge_tell_all(struct engine *e, bool early)
 {
 	uint32_t left = e->in_senders;
 
@@ -196,13 +200,18 @@ static void in_edge_tell_all(struct engine *e)
 		list_each(l, &c->in_edges)
 		{
 			struct in_edge *i = list_entry(l, struct in_edge, on_origin);
-			if (!i->active || i->received == 0) /* its sender may not know it yet */
+			if (!i->active || (i->received == 0 && !early))
 				continue;
-			list_want(&c->grants, &i->due);
-			conn_wake(e, path_carrier(c));
+			in_edge_tell(e, i);
 			break;
 		}
 	}
+}
+
+/* Did the number of senders rise above this one? */
+static bool in_edge_crossed(const struct engine *e, uint32_t before, uint32_t senders)
+{
+	return before <= senders && in_edge_senders(e) > senders;
 }
 
 static void in_edge_expect(struct engine *e, struct in_edge *i)
@@ -212,9 +221,12 @@ static void in_edge_expect(struct engine *e, struct in_edge *i)
 	i->active = true;
 	e->in_active++;
 	e->in_senders += i->conn->in_active++ == 0;
-	if (before > 0 && before <= CONGESTION_FEW_SENDERS &&
-	    in_edge_senders(e) > CONGESTION_FEW_SENDERS)
-		in_edge_tell_all(e);
+	if (in_edge_crossed(e, before, CONGESTION_MANY_SENDERS))
+		in_edge_tell_all(e, true);
+	else if (before > 0 && in_edge_crossed(e, before, CONGESTION_FEW_SENDERS))
+		in_edge_tell_all(e, false);
+	if (in_edge_senders(e) > CONGESTION_MANY_SENDERS)
+		in_edge_tell(e, i);
 }
 
 void in_edge_begin(struct engine *e, struct in_edge *i)

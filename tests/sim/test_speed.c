@@ -253,6 +253,51 @@ static void incast_of_a_hundred_does_not_collapse(void **state)
 	incast_run(100, 10000, MIB / 4, 1.18, 0.38);
 }
 
+/* As when readers ask for something: its streams are there before the requests come to those who
+ * send. Few chunks of each, but of all more than three times what the port's buffer takes. */
+static void short_incast_run(uint64_t mbit, double ratio, double resent)
+{
+	enum { SENDERS = 100, BYTES = 18 * 1024 };
+	struct network_link link = testkit_link(mbit, 100 * WORLD_US);
+	struct node_options o = speed_options(SENDERS * BYTES + 8 * MIB, 1500);
+	uint32_t in[SENDERS + 1], source;
+	uint64_t sent = 0, again = 0;
+	struct world w;
+
+	o.config.conns_max = SENDERS + 1;
+	o.config.buffers_max = 128;
+	world_init(&w, SENDERS + 1, &link, &o, TESTKIT_SEED, false);
+	for (uint32_t i = 1; i <= SENDERS; i++)
+		assert_true(world_connect(&w, i, 0, WITHIN_NS) != UINT64_MAX);
+	world_run(&w, 5 * WORLD_MS);
+	for (uint32_t i = 1; i <= SENDERS; i++)
+		in[i] = node_in(&w.nodes[0],
+				node_sink(&w.nodes[0], BYTES, TESTKIT_CHUNK, TESTKIT_SEED + i), i,
+				0, 0);
+	world_run(&w, 100 * WORLD_US); /* so long the requests are under way */
+	for (uint32_t i = 1; i <= SENDERS; i++) {
+		source = node_source(&w.nodes[i], BYTES, TESTKIT_CHUNK, TESTKIT_SEED + i, BYTES);
+		node_out(&w.nodes[i], source, 0, w.nodes[0].edges[in[i]].handle, 0, 0);
+	}
+	uint64_t t = world_until(&w, WITHIN_NS, all_sinks_done, &w);
+	assert_true(t != UINT64_MAX);
+	for (uint32_t i = 1; i <= SENDERS; i++) {
+		sent += w.nodes[i].counters.tx_chunks;
+		again += w.nodes[i].counters.tx_chunk_resends;
+	}
+	testkit_at_most("short incast, ratio", (double)t / testkit_bound_ns(SENDERS * BYTES, mbit),
+			ratio);
+	testkit_at_most("short incast, re-sent share", (double)again / (double)sent, resent);
+	testkit_clean(&w);
+	world_free(&w);
+}
+
+static void incast_of_short_ones_is_no_storm(void **state)
+{
+	short_incast_run(1000, 1.1, 0.1);
+	short_incast_run(10000, 1.1, 0.01);
+}
+
 static void ecn_keeps_queues_short(void **state)
 {
 	struct world w;
@@ -316,6 +361,7 @@ int main(void)
 		cmocka_unit_test(fan_out_fills_the_link),
 		cmocka_unit_test(incast_does_not_collapse),
 		cmocka_unit_test(incast_of_a_hundred_does_not_collapse),
+		cmocka_unit_test(incast_of_short_ones_is_no_storm),
 		cmocka_unit_test(ecn_keeps_queues_short),
 		cmocka_unit_test(flows_share_fairly),
 	};
