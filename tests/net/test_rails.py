@@ -6,6 +6,7 @@ that are pulled, put back, or that only one of the nodes has."""
 import contextlib
 import json
 import os
+import struct
 import subprocess
 import time
 
@@ -100,6 +101,15 @@ class Railed:
         done = self.sarissa(node, "put", name, "-", input=data)
         assert done.returncode == 0, done.stderr.decode()
         return data
+
+    def start(self, node, *argv):
+        return subprocess.Popen(self.cli(node, *argv), stdout=subprocess.DEVNULL)
+
+    def sent(self):
+        """Bytes that have come into the switch from all rails."""
+        files = " ".join(f"/sys/class/net/p{node}.{rail}/statistics/rx_bytes" for node, count in enumerate(self.rails)
+                         for rail in range(count))
+        return sum(map(int, network.run("ip", "netns", "exec", self.switch, "sh", "-c", f"cat {files}").split()))
 
     def start_get(self, node, name):
         return subprocess.Popen(self.cli(node, "get", name, "-"), stdout=subprocess.PIPE)
@@ -199,6 +209,36 @@ def a_rail_that_is_pulled_loses_nothing():
         return f"{later / bound(size, RATE_MBIT, RATE_MBIT):.2f} x the bound later"
 
 
+def a_rail_is_pulled_in_an_allreduce():
+    """When half of it has crossed: the rest takes the other rail."""
+    size, names = 16 * MIB, [f"part{node}" for node in range(3)]
+    with railed(rails=(2, 2, 2)) as cluster:
+        took = {}
+        for pulled in (False, True):
+            for node in range(3):
+                cluster.until_paths(2)
+                done = cluster.sarissa(node, "put", f"{names[node]}{pulled}", "-",
+                                       input=struct.pack("<I", 1 << node) * (size // 4))
+                assert done.returncode == 0, done.stderr.decode()
+            gets = [subprocess.Popen(cluster.cli(node, "get", f"sum{pulled}", cluster.directory / f"sum{node}"))
+                    for node in range(3)]
+            before, start = cluster.sent(), time.monotonic()
+            done = cluster.start(0, "reduce", f"sum{pulled}", *(f"{name}{pulled}" for name in names), "--dtype", "u32",
+                                 "--spread")
+            if pulled:
+                netlib.wait_for(lambda: cluster.sent() - before > 2 * size, netlib.PATIENCE_S, "half has crossed")
+                cluster.pull(1)
+            assert [one.wait(timeout=60) for one in (*gets, done)] == [0] * 4
+            took[pulled] = time.monotonic() - start
+            for node in range(3):
+                got = (cluster.directory / f"sum{node}").read_bytes()
+                assert got == struct.pack("<I", 7) * (size // 4), f"node {node}: a wrong sum"
+        later = (took[True] - took[False]) / bound(4 * size // 3, RATE_MBIT, RATE_MBIT)
+        assert later < 1.0, f"{later:.2f} x the bound later"
+        assert "taken for dead" not in "".join(cluster.log(node) for node in range(3))
+        return f"{later:.2f} x the bound later"
+
+
 def nodes_of_one_rail_and_of_two():
     with railed(rails=(2, 1)) as cluster:
         cluster.cross(2 * MIB)
@@ -215,4 +255,5 @@ def a_node_without_rails_is_dead():
 
 
 netlib.run(a_copy_takes_all_rails, a_slower_rail_carries_its_share, a_rail_that_is_pulled_loses_nothing,
+            a_rail_is_pulled_in_an_allreduce,
             nodes_of_one_rail_and_of_two, a_node_without_rails_is_dead)
