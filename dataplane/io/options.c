@@ -291,7 +291,8 @@ static enum options_result options_check(struct options *first)
 			return OPTIONS_WRONG;
 		if (first->rails > 1 && o->port.kind != PORT_UDP)
 			return options_wrong("port", o->port.text,
-					     "only --port udp: may be given several times");
+					     "several ports are all udp:, a port of another "
+					     "kind is the only one");
 		for (unsigned k = 0; k < i; k++)
 			if (strcmp(first[k].port.text, o->port.text) == 0)
 				return options_wrong("port", o->port.text, "given twice");
