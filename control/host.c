@@ -136,6 +136,16 @@ static void host_membership(struct host *h)
 		notify_say(&h->notify, NOTIFY_READY);
 }
 
+/* Whether all links of the topology are of use to a dataplane of so many ports. */
+static void host_rails(const struct host *h, uint32_t rails)
+{
+	const struct topology *t = h->topology ? h->topology : h->options->topology;
+	char why[TOPOLOGY_WHY_BYTES];
+
+	if (t && rails > 1 && topology_unlike(t, why))
+		log_warning("--topology: %s: %s", h->options->topology_path, why);
+}
+
 static void host_begin(struct host *h)
 {
 	uint8_t *ipc = (uint8_t *)h->attach.ipc;
@@ -164,6 +174,7 @@ static void host_begin(struct host *h)
 		 (unsigned long long)(a.reply.store_bytes >> 20), h->attach.kept ? ", kept" : "");
 	for (unsigned k = 1; k < a.reply.rails; k++)
 		log_info("rail %u: %s", k, a.reply.rail[k].port);
+	host_rails(h, a.reply.rails);
 	notify_status(&h->notify, "attached to %s", a.reply.rail[0].port);
 	if (control_membership(h->core) == CONTROL_JOINING)
 		log_info("asking the seeds for a number");

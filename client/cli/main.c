@@ -38,9 +38,9 @@ static const struct cli_command main_commands[] = {
 	 "a cluster of nodes on this machine, without root", CLI_OPTION_OWN, 0, -1, local_run},
 	{"plan", "[--op OP] [--size SIZE] [OPTIONS]|--last",
 	 "which plan an operation gets over a network, and why", CLI_OPTION_OWN, 0, -1, plan_run},
-	{"topology", "SHAPE|check FILE|show FILE",
-	 "the topology file of a regular network, or check one", CLI_OPTION_OWN, 0, -1,
-	 topology_run},
+	{"topology", "SHAPE|check FILE|show FILE|probe FILE",
+	 "the topology file of a regular network; checks one, or measures its links",
+	 CLI_OPTION_OWN, 0, -1, topology_run},
 	{"help", "[TOPIC]", "show the manual of a command, of a function or of a daemon", 0, 0, 1,
 	 main_help_run},
 };

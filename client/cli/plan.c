@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `sarissa plan` and `sarissa topology`: this process becomes sarissa-plan, which has the planners
- * and reads topology files. It needs no node. `plan --last` shows what control of this node wrote.
+ * and reads topology files. It needs no node. `plan --last` shows what control of this node wrote,
+ * and `topology probe` (probe.c) measures.
  */
 #include "cli.h"
 
@@ -14,11 +15,12 @@
 #include "internal/plan_file.h"
 #include "json.h"
 #include "local.h"
+#include "probe.h"
 #include "text.h"
 
 /* Installed, it lies in PREFIX/libexec/sarissa or beside this command; in a build directory in a
  * folder of its own. */
-static int plan_become(const struct cli_args *args)
+int plan_become(const struct cli_args *args)
 {
 	static const char *const places[] = {"", "/../libexec/sarissa", "/../../control/topology"};
 	char **words = calloc((size_t)args->count + 2, sizeof(*words)), path[4200];
@@ -163,5 +165,7 @@ int plan_run(const struct cli_args *args)
 
 int topology_run(const struct cli_args *args)
 {
+	if (args->count > 1 && strcmp(args->names[1], "probe") == 0)
+		return probe_run(args);
 	return plan_become(args);
 }

@@ -235,6 +235,26 @@ void topology_of_shape(const struct shape *s, uint64_t bytes_per_s, uint64_t lat
 						       .bytes_per_s = bytes_per_s};
 }
 
+const char *topology_unlike(const struct topology *t, char out[TOPOLOGY_WHY_BYTES])
+{
+	for (uint32_t i = 0; i < t->nodes; i++)
+		for (uint32_t k = 0; k < t->node[i].rails; k++) {
+			const struct topology_rail *rail = &t->node[i].rail[k];
+			const struct topology_node *o = &t->node[rail->to_node ? rail->to : i];
+
+			if (!rail->to_node ||
+			    (k < o->rails && o->rail[k].to_node && o->rail[k].to == i))
+				continue;
+			snprintf(
+				out, TOPOLOGY_WHY_BYTES,
+				"line %u: rail %u of node %u leads to node %u, whose rail %u does not "
+				"lead back: give the dataplane one port, and the kernel routes",
+				t->node[i].line, k, t->node[i].number, o->number, k);
+			return out;
+		}
+	return NULL;
+}
+
 bool topology_complete(struct topology *t, char error[TOPOLOGY_WHY_BYTES])
 {
 	struct shape flat = {SHAPE_FLAT, 1, {t->nodes}, t->nodes};

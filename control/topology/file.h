@@ -67,6 +67,10 @@ void topology_free(struct topology *t);
 /* check.c: what can only be seen when all is read. False: error is "LINE: what is wrong". */
 bool topology_complete(struct topology *t, char error[TOPOLOGY_WHY_BYTES]);
 
+/* Whether a direct link joins rails of different numbers, which ports of one dataplane do not use:
+ * rail i speaks with rail i. NULL: none does; else one line that says which. */
+const char *topology_unlike(const struct topology *t, char out[TOPOLOGY_WHY_BYTES]);
+
 /* The shape alone, without nodes of a file: node i at place i, all links alike. */
 void topology_of_shape(const struct shape *s, uint64_t bytes_per_s, uint64_t latency_ns,
 		       struct network *out);

@@ -212,20 +212,26 @@ static int main_plan(int argc, char **argv)
 
 static int main_check(const char *path, bool json)
 {
-	char error[TOPOLOGY_ERROR_BYTES];
+	char error[TOPOLOGY_ERROR_BYTES], unlike[TOPOLOGY_WHY_BYTES];
 	struct topology *t = topology_read(path, error);
+	bool alike;
 
 	if (t == NULL)
 		return main_failed(error);
+	alike = topology_unlike(t, unlike) == NULL;
 	if (json)
-		printf("{\"nodes\": %u, \"switches\": %u, \"links\": %u, \"levels\": %u, \"rails\": %u}\n",
+		printf("{\"nodes\": %u, \"switches\": %u, \"links\": %u, \"levels\": %u, \"rails\": %u, "
+		       "\"narrow\": %s, \"rails_alike\": %s}\n",
 		       t->nodes, t->switches, t->trunks, t->network.levels,
-		       network_rails(&t->network));
+		       network_rails(&t->network), t->network.narrow ? "true" : "false",
+		       alike ? "true" : "false");
 	else
 		printf("%s: %u nodes with %u rail%s, %u switches, %u links between them, %u level%s\n",
 		       path, t->nodes, network_rails(&t->network),
 		       network_rails(&t->network) == 1 ? "" : "s", t->switches, t->trunks,
 		       t->network.levels, t->network.levels == 1 ? "" : "s");
+	if (!alike && !json)
+		printf("%s: %s\n", path, unlike);
 	topology_free(t);
 	return MAIN_OK;
 }
@@ -238,6 +244,20 @@ static int main_show(const char *path)
 	if (t == NULL)
 		return main_failed(error);
 	show_topology(t, stdout);
+	topology_free(t);
+	return fflush(stdout) == 0 ? MAIN_OK : main_failed("topology: cannot write the answer");
+}
+
+/* For `sarissa topology probe`. */
+static int main_links(const char *path, const char *node)
+{
+	char error[TOPOLOGY_ERROR_BYTES];
+	uint64_t number = argument_need("sarissa: topology: links", node, 0, NETWORK_NODES_MAX - 1);
+	struct topology *t = topology_read(path, error);
+
+	if (t == NULL)
+		return main_failed(error);
+	show_links(t, (uint32_t)number, stdout);
 	topology_free(t);
 	return fflush(stdout) == 0 ? MAIN_OK : main_failed("topology: cannot write the answer");
 }
@@ -255,9 +275,10 @@ static int main_topology(int argc, char **argv)
 	if (o.help) {
 		printf("usage: sarissa topology SHAPE [--rate RATE] [--latency TIME]\n"
 		       "       sarissa topology check FILE [--json]\n"
-		       "       sarissa topology show FILE --json\n\n"
-		       "Prints the topology file of a regular network, checks a file, or shows all "
-		       "that is in it.\n\n"
+		       "       sarissa topology show FILE --json\n"
+		       "       sarissa topology probe FILE [--json]\n\n"
+		       "Prints the topology file of a regular network, checks a file, shows all that is "
+		       "in it,\nor measures the links of this node.\n\n"
 		       "SHAPE: flat:N, bcube:N,K, torus:AxBxC or fattree:K\n");
 		return MAIN_OK;
 	}
@@ -266,6 +287,8 @@ static int main_topology(int argc, char **argv)
 	if (optind + 2 == argc && strcmp(argv[optind], "show") == 0)
 		return o.json ? main_show(argv[optind + 1])
 			      : main_wrong("topology", "show prints JSON: add --json", NULL);
+	if (optind + 3 == argc && strcmp(argv[optind], "links") == 0)
+		return main_links(argv[optind + 1], argv[optind + 2]);
 	if (optind + 1 != argc)
 		return main_wrong("topology", "takes a shape, or 'check' or 'show' and a file",
 				  NULL);

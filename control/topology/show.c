@@ -71,3 +71,55 @@ void show_topology(const struct topology *t, FILE *out)
 	}
 	fputs("]}\n", out);
 }
+
+static void show_link(const struct topology_node *to, uint64_t a, uint64_t b, uint64_t latency_ns,
+		      FILE *out)
+{
+	fprintf(out, "%u %llu %llu\n", to->number, (unsigned long long)((a < b ? a : b) * 8),
+		(unsigned long long)latency_ns);
+}
+
+/* Of a rail to a switch: the nodes there, and at the switches that are linked with it. */
+static void show_switch(const struct topology *t, const struct topology_node *n,
+			const struct topology_rail *rail, FILE *out)
+{
+	for (uint32_t i = 0; i < t->nodes; i++) {
+		const struct topology_node *o = &t->node[i];
+
+		for (uint32_t k = 0; o != n && k < o->rails; k++) {
+			const struct topology_rail *far = &o->rail[k];
+			uint64_t rate = rail->bytes_per_s, latency = rail->latency_ns;
+
+			if (far->to_node)
+				continue;
+			if (far->to == rail->to)
+				show_link(o, rate, far->bytes_per_s, latency, out);
+			for (uint32_t j = 0; j < t->trunks; j++) {
+				const struct topology_trunk *l = &t->trunk[j];
+
+				if ((l->a != rail->to || l->b != far->to) &&
+				    (l->b != rail->to || l->a != far->to))
+					continue;
+				rate = l->bytes_per_s < rate ? l->bytes_per_s : rate;
+				show_link(o, rate, far->bytes_per_s, latency + l->latency_ns, out);
+			}
+		}
+	}
+}
+
+void show_links(const struct topology *t, uint32_t number, FILE *out)
+{
+	for (uint32_t i = 0; i < t->nodes; i++) {
+		const struct topology_node *n = &t->node[i];
+
+		for (uint32_t k = 0; n->number == number && k < n->rails; k++) {
+			const struct topology_rail *rail = &n->rail[k];
+
+			if (rail->to_node)
+				show_link(&t->node[rail->to], rail->bytes_per_s, rail->bytes_per_s,
+					  rail->latency_ns, out);
+			else
+				show_switch(t, n, rail, out);
+		}
+	}
+}

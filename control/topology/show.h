@@ -11,4 +11,9 @@
 /* One line with one object, to out. Rates are bits per second, latencies ns. */
 void show_topology(const struct topology *t, FILE *out);
 
+/* The links of a node, one per line: the number of the node at the other end, bits per second,
+ * nanoseconds one way. Nodes of one switch have a link to each other, and those of two switches
+ * that are linked. */
+void show_links(const struct topology *t, uint32_t number, FILE *out);
+
 #endif

@@ -130,6 +130,43 @@ def last_plan(net):
     assert plan["measured_ns"] > 0.9 * plan["predicted_ns"] and not plan["repaired"], plan
 
 
+def a_node_dies_in_the_hierarchy(net, directory):
+    """In the middle of an allreduce of all four, with a fifth source that has come late: the other three get the sum
+    of four, the same one everywhere."""
+    size, names = 16 << 20, [f"tier-{node}" for node in range(4)] + ["reserve"]
+    for k, name in enumerate(names):
+        (directory / name).write_bytes(struct.pack("<f", 1 << k) * (size // 4))
+    for node in range(4):
+        net.must(node, "sarissa", "put", names[node], directory / names[node])
+    before = sum(bench_meter.sent_bytes(net.config))
+    gets = [net.start(node, "sarissa", "get", "rest", directory / f"rest-{node}", "--timeout", netlib.PATIENCE_S)
+            for node in range(3)]
+    for node in range(3):
+        netlib.until_waiting(net, node)
+    reduce = net.start(0, "sarissa", "reduce", "rest", *names, "--num", 4, "--spread", "--timeout", netlib.PATIENCE_S)
+    netlib.wait_for(lambda: sum(bench_meter.sent_bytes(net.config)) - before > size / 2, netlib.PATIENCE_S, "it runs")
+    net.must(0, "sarissa", "put", names[4], directory / names[4])
+    for daemon in netlib.nodes.KINDS:
+        os.kill(net.pid(3, daemon), signal.SIGKILL)
+    assert [one.wait(timeout=netlib.PATIENCE_S) for one in (*gets, reduce)] == [0] * 4
+    sums = {(directory / f"rest-{node}").read_bytes() for node in range(3)}
+    assert sums == {struct.pack("<f", 1 + 2 + 4 + 16) * (size // 4)}, [struct.unpack("<f", s[:4]) for s in sums]
+
+
+def links_are_measured(net, directory):
+    """Of node 0: as the file says; slower than a file says that is wrong."""
+    right = netlib.state.topology_file(net.config).read_text()
+    wrong = directory / "wrong.yaml"
+    wrong.write_text(re.sub(r"to: 1, rate: \w+", "to: 1, rate: 400M", right))
+    done = net.run(0, "sarissa", "topology", "probe", netlib.state.topology_file(net.config), "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["to"] for row in rows] == [1, 2] and {row["links"] for row in rows} == {2}, done
+    assert done.returncode == 0 and not any(row["differs"] for row in rows), done
+    done = net.run(0, "sarissa", "topology", "probe", wrong)
+    assert done.returncode == 1 and re.search(r"^ +1 .*slower than the file says$", done.stdout, re.M), done
+    return f"{rows[0]['measured_bps'] / 1e6:.0f} Mbit/s"
+
+
 def a_wrong_file_changes_nothing(net):
     """Control reads the file again on SIGHUP; the line that is wrong is named, and the earlier topology stays."""
     file, log = netlib.state.topology_file(net.config), netlib.nodes.log_file(net.config, 0, "control")
@@ -150,9 +187,12 @@ def a_torus_relays_objects():
         a_wrong_file_changes_nothing(net)
         sums_cross_direct_links(net, directory)
         last_plan(net)
+        links_are_measured(net, directory)
         net.check_daemons()
         net.verb("link", 0, "down", "--rail", 1)  # both ends of it, as of a real one
         assert {port for port, state in links(net).items() if state == "down"} == {(0, 1), (1, 0)}
+        net.verb("link", 0, "up", "--rail", 1)
+        a_node_dies_in_the_hierarchy(net, directory)
 
 
 def copies_are_striped_over_the_rails_of_a_bcube():

@@ -202,6 +202,55 @@ static void racks_are_domains_or_switches(void **state)
 	topology_free(t);
 }
 
+/* A torus joins the rail to the next node with that to the one before. */
+static void links_between_unlike_rails_are_named(void **state)
+{
+	struct topology *t =
+		read_text("nodes:\n"
+			  "  - {node: 4, rails: [{to: 5, rate: 1G}, {to: 6, rate: 1G}]}\n"
+			  "  - {node: 5, rails: [{to: 4, rate: 1G}, {to: 6, rate: 1G}]}\n"
+			  "  - {node: 6, rails: [{to: 4, rate: 1G}, {to: 5, rate: 1G}]}\n");
+	char why[TOPOLOGY_WHY_BYTES];
+
+	if (t == NULL)
+		fail_msg("%s", error);
+	assert_string_equal(topology_unlike(t, why),
+			    "line 2: rail 1 of node 4 leads to node 6, whose rail 1 does not lead "
+			    "back: give the dataplane one port, and the kernel routes");
+	topology_free(t);
+	t = read_text("switches: [a]\nnodes:\n"
+		      "  - {node: 0, rails: [{to: 1, rate: 1G}, {to: a, rate: 1G}]}\n"
+		      "  - {node: 1, rails: [{to: 0, rate: 1G}, {to: a, rate: 1G}]}\n");
+	if (t == NULL)
+		fail_msg("%s", error);
+	assert_null(topology_unlike(t, why));
+	topology_free(t);
+}
+
+static void links_of_a_node_are_listed(void **state)
+{
+	struct topology *t = read_text(
+		"switches: [a, b]\nnodes:\n"
+		"  - {node: 0, rails: [{to: a, rate: 16M, latency: 5ns}, {to: 3, rate: 8M}]}\n"
+		"  - {node: 1, rails: [{to: a, rate: 8M}]}\n"
+		"  - {node: 2, rails: [{to: b, rate: 24M}]}\n"
+		"  - {node: 3, rails: [{to: 0, rate: 8M}]}\n"
+		"links: [{between: [b, a], rate: 4M, latency: 3ns}]\n");
+	char *shown = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&shown, &bytes);
+
+	if (t == NULL)
+		fail_msg("%s", error);
+	assert_non_null(out);
+	show_links(t, 0, out);
+	show_links(t, 7, out);
+	fclose(out);
+	assert_string_equal(shown, "1 8000000 5\n2 4000000 8\n3 8000000 0\n");
+	free(shown);
+	topology_free(t);
+}
+
 static void all_of_a_file_is_shown(void **state)
 {
 	struct topology *t = read_text(
@@ -270,6 +319,8 @@ int main(void)
 		cmocka_unit_test(each_fault_has_its_line),
 		cmocka_unit_test(faults_of_the_whole_name_what_they_are_about),
 		cmocka_unit_test(racks_are_domains_or_switches),
+		cmocka_unit_test(links_between_unlike_rails_are_named),
+		cmocka_unit_test(links_of_a_node_are_listed),
 		cmocka_unit_test(all_of_a_file_is_shown),
 		cmocka_unit_test(a_file_that_is_too_large_is_not_read),
 		cmocka_unit_test(units_are_read),
