@@ -71,6 +71,13 @@ static const struct doctor_cause doctor_causes[] = {
 	{"io_rx_lost", false,
 	 "the receive buffer was too small: raise net.core.rmem_max, or give the node CPU time; or UDP "
 	 "checksums were wrong (nstat UdpInCsumErrors)"},
+	{"port_rx_missed", true,
+	 "the card had no descriptor free: give the worker a core of its own, or raise --descriptors"},
+	{"port_rx_errors", false,
+	 "damaged on the way, or too long for the card: check cable, optics and the MTU of the sender"},
+	{"port_rx_no_mbuf", false,
+	 "packet buffers ran out: report it, with sarissa status --counters"},
+	{"port_tx_errors", false, "the card cannot send: look at its link, see --log-level debug"},
 	{"io_no_mbuf", false, "packet buffers ran out: start the dataplane with more"},
 };
 

@@ -39,7 +39,12 @@ static int device_check(const struct options *o, struct port *p,
 			 most == 1 ? "" : "s", queues);
 		return port_fail(o, -EINVAL, what, "use fewer --workers, or add queues to it");
 	}
-	unsigned frame = p->mtu + ETHER_HEADER + RTE_ETHER_CRC_LEN;
+	unsigned frame = p->mtu + ETHER_HEADER + RTE_ETHER_CRC_LEN + (p->vlan ? ETHER_TAG : 0);
+	if (port_kind_chosen(p->kind) && p->mtu > info->max_mtu) {
+		snprintf(what, sizeof(what), "it takes an MTU of at most %u, not %u", info->max_mtu,
+			 p->mtu);
+		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
+	}
 	if (info->max_rx_pktlen && frame > info->max_rx_pktlen) {
 		snprintf(what, sizeof(what), "it takes frames of %u bytes, MTU %u needs %u",
 			 info->max_rx_pktlen, p->mtu, frame);
@@ -77,6 +82,8 @@ static void device_choose(const struct options *o, struct port *p,
 		p->payload = PAYLOAD_DMA;
 	if (p->payload != PAYLOAD_COPY)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (p->vlan && (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
 	p->udp6_checksum = p->kind == PORT_PCI && !net_addr_is_v4(&p->addr) &&
 			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (p->udp6_checksum)
@@ -87,11 +94,30 @@ static void device_choose(const struct options *o, struct port *p,
 }
 
 /* With fewer of AF_XDP than it has buffers, packets are dropped while there is room for them. */
-static uint16_t device_descriptors(enum port_kind kind)
+static uint16_t device_descriptors(const struct options *o)
 {
-	if (kind == PORT_TAP)
+	if (o->descriptors)
+		return o->descriptors;
+	if (o->port.kind == PORT_TAP)
 		return DESCRIPTORS_TAP;
-	return kind == PORT_AF_XDP ? PORT_XDP_FILL : DESCRIPTORS;
+	return o->port.kind == PORT_AF_XDP ? PORT_XDP_FILL : DESCRIPTORS;
+}
+
+/* Drivers have bounds, and want multiples of something: a number that the user gave is not changed
+ * in silence. */
+static int device_check_rings(const struct options *o, const struct port *p)
+{
+	char what[96], todo[48];
+	uint16_t rx = o->descriptors, tx = o->descriptors;
+	if (!o->descriptors || rte_eth_dev_adjust_nb_rx_tx_desc(p->device[0], &rx, &tx) != 0 ||
+	    (rx == o->descriptors && tx == o->descriptors))
+		return 0;
+	uint16_t both =
+		rx < o->descriptors || tx < o->descriptors ? RTE_MIN(rx, tx) : RTE_MAX(rx, tx);
+	snprintf(what, sizeof(what), "its rings take %u and %u descriptors, not %u", rx, tx,
+		 o->descriptors);
+	snprintf(todo, sizeof(todo), "use --descriptors %u", both);
+	return port_fail(o, -EINVAL, what, todo);
 }
 
 /* What a device is asked for, in this order. Some drivers refuse only at the end what they cannot
@@ -129,12 +155,13 @@ static int device_fail(const struct options *o, enum device_step step, int error
 	return port_fail(o, error, "it does not start", "see --log-level debug");
 }
 
-static int device_setup_queue(struct port *p, unsigned i, enum device_step *step)
+static int device_setup_queue(const struct options *o, struct port *p, unsigned i,
+			      enum device_step *step)
 {
 	char name[32];
 	int known[PORT_QUEUES_MAX];
 	struct port_queue *q = &p->queue[i];
-	uint16_t rx = device_descriptors(p->kind), tx = DESCRIPTORS;
+	uint16_t rx = device_descriptors(o), tx = o->descriptors ? o->descriptors : DESCRIPTORS;
 	int socket = rte_eth_dev_socket_id(q->device);
 	rte_eth_dev_adjust_nb_rx_tx_desc(q->device, &rx, &tx);
 	snprintf(name, sizeof(name), "packets%u", i);
@@ -193,30 +220,59 @@ static void device_find_fds(const struct options *o, struct port *p)
 	}
 }
 
-/* One rule per worker: its UDP port to its queue. Without them packets go by hash and are handed
- * over between workers. */
-static bool device_steer(struct port *p)
+static bool device_rule(const struct port *p, unsigned i, struct rte_flow_error *error)
 {
 	bool v4 = net_addr_is_v4(&p->addr);
+	struct rte_flow_attr attr = {.ingress = 1};
+	struct rte_flow_item_vlan vlan = {.hdr.vlan_tci = rte_cpu_to_be_16(p->vlan)};
+	struct rte_flow_item_vlan vlan_mask = {.hdr.vlan_tci = RTE_BE16(0x0fff)};
+	struct rte_flow_item_udp udp = {.hdr.dst_port =
+						rte_cpu_to_be_16((uint16_t)(p->addr.port + i))};
+	struct rte_flow_item_udp mask = {.hdr.dst_port = 0xffff};
+	struct rte_flow_action_queue queue = {.index = p->queue[i].queue};
+	struct rte_flow_item tag = {
+		.type = RTE_FLOW_ITEM_TYPE_VLAN, .spec = &vlan, .mask = &vlan_mask};
+	struct rte_flow_item none = {.type = RTE_FLOW_ITEM_TYPE_VOID};
+	struct rte_flow_item pattern[] = {
+		{.type = RTE_FLOW_ITEM_TYPE_ETH},
+		p->vlan ? tag : none,
+		{.type = v4 ? RTE_FLOW_ITEM_TYPE_IPV4 : RTE_FLOW_ITEM_TYPE_IPV6},
+		{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &mask},
+		{.type = RTE_FLOW_ITEM_TYPE_END}};
+	struct rte_flow_action actions[] = {{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
+					    {.type = RTE_FLOW_ACTION_TYPE_END}};
+	return rte_flow_create(p->queue[i].device, &attr, pattern, actions, error) != NULL;
+}
+
+/* One rule per worker: its UDP port to its queue. All or none: without them packets go by hash and
+ * are handed over between workers. */
+static bool device_steer(const struct options *o, const struct port *p)
+{
 	for (unsigned i = 0; i < p->queues; i++) {
-		struct rte_flow_attr attr = {.ingress = 1};
-		struct rte_flow_item_udp udp = {
-			.hdr.dst_port = rte_cpu_to_be_16((uint16_t)(p->addr.port + i))};
-		struct rte_flow_item_udp mask = {.hdr.dst_port = 0xffff};
-		struct rte_flow_action_queue queue = {.index = p->queue[i].queue};
-		struct rte_flow_item pattern[] = {
-			{.type = RTE_FLOW_ITEM_TYPE_ETH},
-			{.type = v4 ? RTE_FLOW_ITEM_TYPE_IPV4 : RTE_FLOW_ITEM_TYPE_IPV6},
-			{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &mask},
-			{.type = RTE_FLOW_ITEM_TYPE_END}};
-		struct rte_flow_action actions[] = {
-			{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
-			{.type = RTE_FLOW_ACTION_TYPE_END}};
-		struct rte_flow_error error;
-		if (!rte_flow_create(p->queue[i].device, &attr, pattern, actions, &error))
-			return false;
+		struct rte_flow_error error = {0};
+		if (device_rule(p, i, &error))
+			continue;
+		rte_flow_flush(p->queue[i].device, NULL);
+		log_dpdk_forget();
+		log_warning(
+			"port %s: it takes no rule for the UDP port of worker %u (%s): packets go "
+			"by hash and are handed over, see io_handover_full",
+			o->port.text, i, error.message ? error.message : "no reason given");
+		return false;
 	}
 	return true;
+}
+
+/* A card that filters drops all other VLANs until it is asked for one. */
+static int device_join_vlan(const struct options *o, const struct port *p, uint16_t id,
+			    const struct rte_eth_conf *conf)
+{
+	if (!(conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
+		return 0;
+	int error = rte_eth_dev_vlan_filter(id, p->vlan, 1);
+	return error ? port_fail(o, error, "it does not let this VLAN in",
+				 "see whether its host gives the VLAN to this function")
+		     : 0;
 }
 
 /* A memif client may be up before its server: it waits, unless it is told to end. */
@@ -251,7 +307,7 @@ static int device_try(const struct options *o, struct port *p, unsigned d,
 		unsigned i = d * queues + k;
 		p->queue[i].device = id;
 		p->queue[i].queue = (uint16_t)k;
-		error = device_setup_queue(p, i, step);
+		error = device_setup_queue(o, p, i, step);
 	}
 	if (error)
 		return error;
@@ -279,7 +335,7 @@ static void device_started(const struct options *o, struct port *p, uint16_t id)
 	}
 	device_address(p, id);
 	device_find_interrupts(p);
-	p->steered = p->kind == PORT_PCI && p->queues > 1 && device_steer(p);
+	p->steered = p->kind == PORT_PCI && p->queues > 1 && device_steer(o, p);
 }
 
 int device_open(const struct options *o, struct port *p, unsigned d)
@@ -292,6 +348,8 @@ int device_open(const struct options *o, struct port *p, unsigned d)
 	if (error)
 		return device_fail(o, step, error);
 	error = device_check(o, p, &info);
+	if (!error)
+		error = device_check_rings(o, p);
 	if (error)
 		return error;
 	device_choose(o, p, &info, &conf);
@@ -306,5 +364,5 @@ int device_open(const struct options *o, struct port *p, unsigned d)
 	if (error)
 		return device_fail(o, step, error);
 	device_started(o, p, id);
-	return 0;
+	return device_join_vlan(o, p, id, &conf);
 }

@@ -10,6 +10,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
+#include "internal/counters.h"
 #include "log.h"
 
 /* ---- the link -------------------------------------------------------------------------------- */
@@ -27,7 +28,18 @@ static void device_tell_link(const char *text, const struct rte_eth_link *link, 
 			    text);
 }
 
-void device_look(struct port *p, const char *text, uint64_t now_ns)
+static void device_note(const struct port *p, struct counters *out)
+{
+	struct rte_eth_stats s;
+	if (rte_eth_stats_get(p->device[0], &s) != 0)
+		return;
+	out->port_rx_missed = s.imissed;
+	out->port_rx_errors = s.ierrors;
+	out->port_rx_no_mbuf = s.rx_nombuf;
+	out->port_tx_errors = s.oerrors;
+}
+
+void device_look(struct port *p, const char *text, struct counters *out, uint64_t now_ns)
 {
 	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
 	if (!port_kind_chosen(p->kind) || !link_is_due(&p->link, now_ns))
@@ -36,6 +48,7 @@ void device_look(struct port *p, const char *text, uint64_t now_ns)
 	enum link_news news =
 		link_look(&p->link, asked && link.link_status == RTE_ETH_LINK_UP, now_ns);
 	device_tell_link(text, &link, news);
+	device_note(p, out);
 }
 
 int device_look_ms(const struct port *p, uint64_t now_ns)

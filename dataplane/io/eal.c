@@ -168,17 +168,26 @@ static void start_over(void)
 	execv("/proc/self/exe", argv);
 }
 
+/* What rings that are longer than usual hold. */
+static unsigned more_mib(const struct options *o, const struct port *p, unsigned queues)
+{
+	enum { USUAL = 1024, AROUND = 2048 /* bytes beside the MTU, with all rounding */ };
+	unsigned more = o->descriptors > USUAL ? 2u * (o->descriptors - USUAL) : 0;
+	return queues * (more * (p->mtu + AROUND) >> 20);
+}
+
 int eal_start(const struct options *o, const struct port *p, bool *huge_pages)
 {
 	static struct eal_args a;
 	if (!eal_has_cores(o))
 		return -EINVAL;
 	unsigned queues = p->kind == PORT_UDP ? 0 : p->queues; /* sockets need no pools */
-	unsigned mib = pool_eal_mib(p->kind, p->mtu, queues, true);
+	unsigned more = more_mib(o, p, queues);
+	unsigned mib = pool_eal_mib(p->kind, p->mtu, queues, true) + more;
 	bool huge = queues > 0 && !getenv(ORDINARY_PAGES) &&
 		    shm_huge_free_bytes() >= (uint64_t)mib << 20;
 	if (!huge)
-		mib = pool_eal_mib(p->kind, p->mtu, queues, false);
+		mib = pool_eal_mib(p->kind, p->mtu, queues, false) + more;
 	args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
 	setenv("RUNTIME_DIRECTORY", o->rundir, 1);

@@ -7,6 +7,8 @@ enum {
 	TYPE_IPV4 = 0x0800,
 	TYPE_ARP = 0x0806,
 	TYPE_IPV6 = 0x86dd,
+	TYPE_VLAN = 0x8100,
+	VLAN_MASK = 0x0fff,
 	PROTO_ICMP = 1,
 	PROTO_UDP = 17,
 	PROTO_ICMP6 = 58,
@@ -207,6 +209,22 @@ void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out)
 	default:
 		out->kind = ETHER_OTHER;
 	}
+}
+
+void ether_tag(uint8_t *to, uint16_t vlan)
+{
+	memmove(to, to + ETHER_TAG, 2 * ETHER_MAC);
+	put16(to + 2 * ETHER_MAC, TYPE_VLAN);
+	put16(to + 2 * ETHER_MAC + 2, vlan);
+}
+
+bool ether_untag(uint8_t *data, size_t length, uint16_t vlan)
+{
+	if (length < ETHER_HEADER + ETHER_TAG || get16(data + 2 * ETHER_MAC) != TYPE_VLAN ||
+	    (get16(data + 2 * ETHER_MAC + 2) & VLAN_MASK) != vlan)
+		return false;
+	memmove(data + ETHER_TAG, data, 2 * ETHER_MAC);
+	return true;
 }
 
 static void write_ethernet(uint8_t *eth, const uint8_t *to, const uint8_t *from, uint16_t type)

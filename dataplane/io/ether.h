@@ -22,6 +22,8 @@ enum {
 	ETHER_HEADERS_V6 = ETHER_HEADER + ETHER_IPV6 + ETHER_UDP_HEADER,
 	ETHER_MAC = 6,
 	ETHER_FRAME_MAX = 9000 + ETHER_HEADER,
+	ETHER_TAG = 4, /* IEEE 802.1Q, between the addresses and the type */
+	ETHER_VLAN_MAX = 4094,
 	ETHER_ARP_BYTES = 42,
 	ETHER_NEIGHBOUR_BYTES = 86, /* solicitation or advertisement with one option */
 };
@@ -50,6 +52,12 @@ struct ether_frame {
 
 /* Reads a frame of length bytes. Sets what the kind says; pointers lie inside data. */
 void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out);
+
+/* Makes a frame one of a VLAN: to has ETHER_TAG bytes of room before the frame. */
+void ether_tag(uint8_t *to, uint16_t vlan);
+/* Takes the tag of that VLAN off: the frame then begins ETHER_TAG bytes later. Returns false, and
+ * changes nothing, when it has another one or none. Priority and drop eligibility are ignored. */
+bool ether_untag(uint8_t *data, size_t length, uint16_t vlan);
 
 struct ether_route {
 	uint8_t our_mac[ETHER_MAC], next_mac[ETHER_MAC];

@@ -319,7 +319,8 @@ static void node_loop(struct node *n)
 		}
 		if (n->capture)
 			capture_write(n->capture);
-		device_look(&n->port[0], n->options->port.text, worker_now_ns());
+		device_look(&n->port[0], n->options->port.text, n->worker[0].counters,
+			    worker_now_ns());
 		watchdog_step(&n->watchdog, n->worker, n->options->workers, worker_now_ns());
 	}
 }

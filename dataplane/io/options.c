@@ -31,6 +31,8 @@ enum {
 	X(GATEWAY, "gateway", "IP", "next hop to other networks (not for af_xdp, udp)")         \
 	X(UDP_PORT, "udp-port", "PORT", "worker w listens on PORT + w (7400)")                  \
 	X(MTU, "mtu", "BYTES", "IP bytes per packet (af_xdp, udp: the interface's, else 1500)") \
+	X(VLAN, "vlan", "ID", "all frames are of this VLAN, 1 to 4094 (not for af_xdp, udp)")   \
+	X(DESCRIPTORS, "descriptors", "N", "of each ring of a card: 64 to 8192 (1024)")         \
 	X(WORKERS, "workers", "W", "packet threads, 1 to 16 (1)")                               \
 	X(STORE, "store", "MIB", "size of the object store (1024)")                             \
 	X(CORES, "cores", "LIST", "pin worker w to the w-th core, such as 2,3 or 4-7")          \
@@ -160,6 +162,16 @@ static const char *options_set_number(int id, const char *value, struct options 
 			return "an MTU is 1280 to 9000 bytes";
 		o->mtu = (uint16_t)n;
 		return NULL;
+	case OPTION_VLAN:
+		if (!argument_number(value, 10, 1, ETHER_VLAN_MAX, &n))
+			return "a VLAN is 1 to 4094";
+		o->vlan = (uint16_t)n;
+		return NULL;
+	case OPTION_DESCRIPTORS:
+		if (!argument_number(value, 10, 64, 8192, &n))
+			return "a ring has 64 to 8192 descriptors";
+		o->descriptors = (uint16_t)n;
+		return NULL;
 	case OPTION_WORKERS:
 		if (!argument_number(value, 10, 1, WORKERS_MAX, &n))
 			return "there are 1 to 16 workers";
@@ -255,6 +267,12 @@ static enum options_result options_check_port(struct options *o)
 	if (o->has_gateway && port_kind_kernel_owns(o->port.kind))
 		return options_wrong("port", o->port.text,
 				     "--gateway does not go with it, the kernel's routes are used");
+	if (o->vlan && port_kind_kernel_owns(o->port.kind))
+		return options_wrong(
+			"port", o->port.text,
+			"--vlan does not go with it, use a VLAN interface of the kernel");
+	if (o->descriptors && !port_kind_chosen(o->port.kind))
+		return options_wrong("port", o->port.text, "--descriptors is for pci: and vdev:");
 	if (o->has_gateway && net_addr_is_v4(&o->gateway) != net_addr_is_v4(&o->addr))
 		return options_wrong("gateway", "", "not of the same family as --addr");
 	if (o->has_gateway && o->prefix == 0)

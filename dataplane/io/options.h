@@ -20,8 +20,10 @@ struct options {
 	struct net_addr addr;	    /* ours; port is udp_port */
 	uint8_t prefix;		    /* bits of addr that name the link; 0: everything is on it */
 	struct net_addr gateway;
-	uint16_t udp_port; /* of worker 0 */
-	uint16_t mtu;	   /* IP bytes; 0: the interface's own, or 1500 */
+	uint16_t udp_port;    /* of worker 0 */
+	uint16_t mtu;	      /* IP bytes; 0: the interface's own, or 1500 */
+	uint16_t vlan;	      /* tag of all frames; 0: none */
+	uint16_t descriptors; /* of each ring of a card; 0: a usual number */
 	unsigned workers;
 	uint16_t peers_max; /* connections of each worker */
 	uint64_t store_bytes;

@@ -10,6 +10,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_flow.h>
 #include <rte_memory.h>
 #include "log.h"
 #include "udp.h"
@@ -170,6 +171,7 @@ int port_plan(const struct options *o, struct port *out)
 			     .ops = &device_ops,
 			     .answers = !port_kind_kernel_owns(o->port.kind),
 			     .mtu = o->mtu,
+			     .vlan = o->vlan,
 			     .addr = o->addr,
 			     .gateway = o->gateway,
 			     .prefix = o->has_gateway ? o->prefix : 0,
@@ -288,6 +290,8 @@ void port_close(struct port *p)
 {
 	for (unsigned d = 0; d < p->devices; d++)
 		if (rte_eth_dev_is_valid_port(p->device[d])) {
+			if (p->steered)
+				rte_flow_flush(p->device[d], NULL);
 			rte_eth_dev_stop(p->device[d]);
 			rte_eth_dev_close(p->device[d]);
 		}

@@ -16,6 +16,7 @@
 #include "options.h"
 #include "xdp.h"
 
+struct counters;
 struct rte_eth_conf;
 struct rte_eth_dev_info;
 struct rte_mempool;
@@ -68,6 +69,7 @@ struct port {
 	bool asking_costs;  /* each look at a queue is a system call: workers do not spin */
 	bool rx_interrupt;  /* rx_fd must be armed, and is an epoll instance that EAL reads */
 	uint16_t mtu;	    /* IP bytes */
+	uint16_t vlan;	    /* tag of all frames; 0: none */
 	uint8_t mac[6];
 	struct net_addr addr, gateway; /* addr.port: of worker 0 */
 	uint8_t prefix;		       /* 0: every address is on the link */
@@ -103,8 +105,9 @@ int device_open(const struct options *o, struct port *p, unsigned d);
 /* Asks for news of its removal, before it starts; conf says what it can tell. */
 void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
 		  struct rte_eth_conf *conf);
-/* The main thread's turn: looks at the link when that is due, and says what has changed. */
-void device_look(struct port *p, const char *text, uint64_t now_ns);
+/* The main thread's turn: when that is due, looks at the link, says what has changed, and notes
+ * what the card has counted in out (port_*). */
+void device_look(struct port *p, const char *text, struct counters *out, uint64_t now_ns);
 /* Until the next look; -1: never. */
 int device_look_ms(const struct port *p, uint64_t now_ns);
 /* Finds what its queues can be waited for with; without that p->rx_interrupt is false. */

@@ -189,6 +189,25 @@ static unsigned rx_handed_over(struct worker *w, struct rail *r, uint64_t now_ns
 }
 
 /* Up to so many bursts as a peer sends in a turn: what waits for another turn leaves the cache. */
+/* Takes our tag off. Frames of other VLANs, and those without one, go. Returns how many are left.
+ */
+static unsigned rx_untag(struct worker *w, const struct rail *r, struct rte_mbuf **m,
+			 unsigned count)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < count; i++) {
+		uint8_t *data = rte_pktmbuf_mtod(m[i], uint8_t *);
+		if (ether_untag(data, m[i]->data_len, r->port->vlan)) {
+			rte_pktmbuf_adj(m[i], ETHER_TAG);
+			m[kept++] = m[i];
+		} else {
+			w->counters->io_not_ours++;
+			rte_pktmbuf_free(m[i]);
+		}
+	}
+	return kept;
+}
+
 static unsigned rx_queue(struct worker *w, struct rail *r, const struct port_queue *q,
 			 uint64_t now_ns)
 {
@@ -198,8 +217,9 @@ static unsigned rx_queue(struct worker *w, struct rail *r, const struct port_que
 		uint64_t asked = worker_stage_begin(w);
 		unsigned n = rte_eth_rx_burst(q->device, q->queue, m, WORKER_BURST);
 		worker_stage_end(w, IO_RX_DRIVER, asked);
-		if (n > 0)
-			rx_packets(w, r, m, n, now_ns);
+		unsigned ours = r->port->vlan ? rx_untag(w, r, m, n) : n;
+		if (ours > 0)
+			rx_packets(w, r, m, ours, now_ns);
 		total += n;
 		if (n < WORKER_BURST)
 			break;

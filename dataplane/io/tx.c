@@ -52,8 +52,15 @@ static void tx_hold(struct worker *w, struct rail *r, struct rte_mbuf *const *m,
 	r->held_ns = now_ns;
 }
 
+static void tx_tag(const struct port *p, struct rte_mbuf *m)
+{
+	if (p->vlan)
+		ether_tag((uint8_t *)rte_pktmbuf_prepend(m, ETHER_TAG), p->vlan);
+}
+
 void tx_send_one(struct worker *w, struct rail *r, struct rte_mbuf *m)
 {
+	tx_tag(r->port, m);
 	if (rte_eth_tx_burst(r->out->device, r->out->queue, &m, 1) == 1)
 		return;
 	w->counters->io_tx_full++;
@@ -148,7 +155,7 @@ static void tx_headers_v6(const struct port *p, struct rte_mbuf *m, const struct
 	uint16_t length = (uint16_t)(out->head_length + out->payload_length), sum;
 	if (p->udp6_checksum) {
 		sum = ether_udp6_pseudo(from, &out->to, length);
-		m->l2_len = ETHER_HEADER;
+		m->l2_len = p->vlan ? ETHER_HEADER + ETHER_TAG : ETHER_HEADER;
 		m->l3_len = ETHER_IPV6;
 		m->ol_flags |= RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
 	} else {
@@ -203,6 +210,7 @@ static bool tx_frame(struct worker *w, struct rail *r, struct rte_mbuf *m,
 	} else {
 		tx_headers_v6(r->port, m, out, payload, &last->route, &last->from);
 	}
+	tx_tag(r->port, m);
 	return true;
 }
 

@@ -4,6 +4,9 @@
  * writer of its block; anybody may read it, in the counters file of the node's run directory (see
  * counters_file), through rte_telemetry or with `sarissa status`, also after the process has died.
  *
+ * port_*: what a card itself has counted since the start; the main thread writes them, once a
+ * second, into the block of worker 0.
+ *
  * drop_*: a packet (or frame) that was refused, by cause. Each cause that the protocol page lists
  * has its own.
  */
@@ -84,6 +87,10 @@
 	X(io_rx_calls, "calls", "udp: system calls that receive")                           \
 	X(io_rx_bursts, "bursts", "udp: packets of one connection received as one")         \
 	X(io_rx_lost, "datagrams", "udp: no room to receive, or a bad UDP checksum")        \
+	X(port_rx_missed, "packets", "that a card had no descriptor for")                   \
+	X(port_rx_errors, "packets", "that a card took for damaged")                        \
+	X(port_rx_no_mbuf, "packets", "that a driver had no buffer for")                    \
+	X(port_tx_errors, "packets", "that a card could not send")                          \
 	X(io_events_waited, "turns", "turns in which the ring to control was full")         \
 	X(io_handover_full, "packets", "packets for another worker that is behind")         \
 	X(io_no_mbuf, "events", "no packet buffer free")                                    \

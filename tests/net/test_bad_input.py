@@ -43,7 +43,11 @@ def dataplane_that_cannot_start():
         one_line(daemon("dataplane", *common, "--port", "af_xdp:nope0"), "nope0")
         one_line(daemon("dataplane", *common, "--port", "warp:eth0"), "warp")
         assert one_line(daemon("dataplane", *common, "-xy"), "-xy") == 2
-        for wrong in (("--no-such-flag",), ("--rundir", directory, "--addr", "10.255.255.1"),
+        for wrong in (("--no-such-flag",), (*common, "--port", "ring:r", "--vlan", "4095"),
+                      (*common, "--port", "af_xdp:lo", "--vlan", "7"),
+                      (*common, "--port", "ring:r", "--descriptors", "512"),
+                      (*common, "--port", "vdev:net_ring0", "--descriptors", "63"),
+                      ("--rundir", directory, "--addr", "10.255.255.1"),
                       (*common, "--port", "ring:r", "--rundir", ""),
                       (*common, "--port", "ring:r", "--addr", "0.0.0.0/8"),
                       (*common, "--port", "ring:r", "--addr", "ff02::1/64")):

@@ -106,7 +106,7 @@ def objects_cross_virtio():
     ports = ["vdev:net_vhost0,iface=DIR/vhost.sock,queues=2",
              "vdev:net_virtio_user0,path=DIR/vhost.sock,queues=2"]
     with netlib.scratch() as directory, \
-            Pair(directory, ports, "--workers", 2, env={"SARISSA_ORDINARY_PAGES": "1"}) as pair:
+            Pair(directory, ports, "--workers", 2, "--vlan", 7, env={"SARISSA_ORDINARY_PAGES": "1"}) as pair:
         netlib.wait_for(lambda: "the link is up" in pair.log(0), netlib.PATIENCE_S, "link up")
         assert "Unknown" not in pair.log(0), "a speed that is no speed"
         rate = pair.cross()

@@ -57,6 +57,25 @@ static enum ether_kind kind_of(const uint8_t *bytes, size_t length)
 	return f.kind;
 }
 
+static void a_tag_goes_on_and_off(void **state)
+{
+	uint8_t room[ETHER_TAG + 64], frame[64];
+	for (unsigned i = 0; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)(i + 1);
+	memcpy(room + ETHER_TAG, frame, sizeof(frame));
+	ether_tag(room, 4094);
+	static const uint8_t tag[ETHER_TAG] = {0x81, 0x00, 0x0f, 0xfe};
+	assert_memory_equal(room, frame, 12);
+	assert_memory_equal(room + 12, tag, ETHER_TAG);
+	assert_int_equal(kind_of(room, sizeof(room)), ETHER_OTHER);
+	assert_false(ether_untag(room, sizeof(room), 4093));
+	assert_false(ether_untag(room, ETHER_HEADER + ETHER_TAG - 1, 4094));
+	assert_false(ether_untag(frame, sizeof(frame), 4094));
+	room[14] |= 0xf0; /* priority 7, drop eligible */
+	assert_true(ether_untag(room, sizeof(room), 4094));
+	assert_memory_equal(room + ETHER_TAG, frame, sizeof(frame));
+}
+
 static void put16(uint8_t *p, unsigned v)
 {
 	p[0] = (uint8_t)(v >> 8);
@@ -295,6 +314,7 @@ static void test_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tag_goes_on_and_off),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_headers_are_right),
 		cmocka_unit_test(test_checksum_in_two_parts),

@@ -15,7 +15,7 @@ import netlib
 from lib import process
 
 CARDS = ("virtio-net-pci", "e1000e", "vmxnet3")  # card i is behind port i: its address is 0000:0I:00.0
-MORE = {"virtio-net-pci": ",iommu_platform=on,disable-legacy=on"}
+MORE = {"virtio-net-pci": ",iommu_platform=on,disable-legacy=on,host_mtu=1504"}
 MEMORY_MIB = 1280
 KERNEL_LINE = ("console=ttyS0 quiet panic=-1 intel_iommu=on iommu=pt hugepages=256 nokaslr mitigations=off"
                " init_on_alloc=0 no_timer_check random.trust_cpu=on")
@@ -185,7 +185,8 @@ class Node:
     def begin(self):
         self.guest.run("rm -f /tmp/*.log; mkdir -p /run/sarissa")
         self.start("dataplane")
-        self.wait_in_log("ready on")
+        netlib.wait_for(lambda: "ready on" in self.log() or not self.alive(), netlib.PATIENCE_S, "it starts")
+        assert self.alive(), self.log()
         self.start("control")
 
     def end(self):

@@ -82,6 +82,27 @@ def objects_cross_vmxnet3():
     return objects_cross("vmxnet3")
 
 
+def objects_cross_in_a_vlan():
+    """Tagged frames of a full MTU, on each kind of card; what is not tagged is not taken."""
+    for card in ("virtio-net-pci", "e1000e", "vmxnet3"):
+        with nodes(card, "--vlan", "78", "--descriptors", "512") as (a, b):
+            cross(a, b, MIB)
+
+
+def wrong_options_of_a_card():
+    """One line each, and the status of a failure."""
+    guest = guests()[0]
+    for card, words, options in (
+            ("vmxnet3", "use --descriptors 512", "--descriptors 256"),
+            ("e1000e", "use --descriptors 4096", "--descriptors 8000"),
+            ("e1000e", "use fewer --workers", "--workers 8"),
+            ("virtio-net-pci", "use a smaller --mtu", "--mtu 9000")):
+        status, text = guest.run(f"sarissa-dataplane --rundir /tmp/wrong --store 16 --addr 10.78.0.9/24 "
+                                 f"--port pci:{address(card)} {options}")
+        last = text.splitlines()[-1]
+        assert status == 1 and words in last, f"{card} {options}: {status}, {text}"
+
+
 def objects_cross_a_card_of_uio():
     """Its interrupt would storm: it is not asked for."""
     card, driver = "e1000e", "/sys/bus/pci/drivers"
@@ -158,5 +179,6 @@ def a_card_is_unplugged():
 
 
 with contextlib.ExitStack() as stack:
-    netlib.run(objects_cross_virtio, objects_cross_e1000e, objects_cross_vmxnet3,
+    netlib.run(objects_cross_virtio, objects_cross_e1000e, objects_cross_vmxnet3, objects_cross_in_a_vlan,
+               wrong_options_of_a_card,
                objects_cross_a_card_of_uio, the_link_is_pulled, a_dataplane_is_killed, a_card_is_unplugged)
