@@ -81,6 +81,8 @@ struct conn_loss {
 	uint32_t min_one_way_us, latest_one_way_us; /* plus the difference of the two clocks */
 	uint32_t reorder_shift;	       /* widens the reorder window after spurious losses */
 	uint64_t min_one_way_stamp_ns; /* 0: no sample */
+	uint32_t drift_us;	       /* by so much the least may be too large, as clocks drift */
+	uint32_t drift_tick;	       /* when that was reckoned, in units of LOSS_DRIFT_NS */
 	uint64_t deadline_ns;	       /* reorder window of the oldest suspect, or NEVER */
 	uint64_t waiting_since_ns;     /* first unanswered probe; 0: none */
 	uint32_t reorder_rounds;       /* round trips since the last spurious loss */

@@ -15,6 +15,8 @@
 #define LOSS_PAUSE		 4  /* times what is usual */
 #define LOSS_QUEUES		 4  /* times the shortest round trip: most of it is queues */
 #define LOSS_MIN_RTT_LIFETIME_NS UINT64_C(60000000000)
+#define LOSS_DRIFT_NS		 UINT64_C(10000000) /* for a us: 100 ppm, of poor crystals */
+#define LOSS_DRIFT_IDLE		 3 /* times that without a sample: no queue stood meanwhile */
 #define LOSS_HALVED_LIFETIME_NS	 UINT64_C(1000000000)
 
 bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns)
@@ -54,6 +56,10 @@ void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_
 {
 	uint32_t sample = arrival_us - (uint32_t)(sent_ns / 1000);
 
+	if (c->loss.min_one_way_stamp_ns == 0) {
+		c->loss.drift_tick = (uint32_t)(e->now_ns / LOSS_DRIFT_NS);
+		c->loss.drift_us = 0;
+	}
 	c->loss.latest_arrival_us = arrival_us;
 	c->loss.latest_one_way_us = sample;
 	if (c->loss.min_one_way_stamp_ns == 0 || (int32_t)(sample - c->loss.min_one_way_us) < 0 ||
@@ -61,6 +67,26 @@ void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_
 		c->loss.min_one_way_us = sample;
 		c->loss.min_one_way_stamp_ns = e->now_ns;
 	}
+}
+
+/*
+ * A clock of the receiver that runs slow makes each sample smaller than the one before, so that a
+ * standing queue is soon hidden below the least of them. So the least is believed less and less: by
+ * what clocks may drift, but no further than the round trip says, which needs one clock only. Where
+ * that shows no queue, and after a pause, all is believed again.
+ */
+void loss_drift(const struct engine *e, struct conn *c)
+{
+	uint64_t both =
+		c->loss.latest_rtt_ns - state_min(c->loss.latest_rtt_ns, c->loss.min_rtt_ns);
+	int32_t above_us = (int32_t)(c->loss.latest_one_way_us - c->loss.min_one_way_us);
+	int64_t room_us = (int64_t)(both / 1000) - above_us;
+	uint32_t tick = (uint32_t)(e->now_ns / LOSS_DRIFT_NS);
+	uint32_t passed = tick - c->loss.drift_tick;
+	uint64_t drift_us = passed < LOSS_DRIFT_IDLE ? (uint64_t)c->loss.drift_us + passed : 0;
+
+	c->loss.drift_tick = tick;
+	c->loss.drift_us = room_us > 0 ? (uint32_t)state_min(drift_us, (uint64_t)room_us) : 0;
 }
 
 /*
@@ -72,7 +98,8 @@ uint64_t loss_queue_ns(const struct conn *c)
 {
 	uint64_t both =
 		c->loss.latest_rtt_ns - state_min(c->loss.latest_rtt_ns, c->loss.min_rtt_ns);
-	uint64_t there = UINT64_C(1000) * (c->loss.latest_one_way_us - c->loss.min_one_way_us);
+	uint64_t there = UINT64_C(1000) *
+			 (c->loss.latest_one_way_us - c->loss.min_one_way_us + c->loss.drift_us);
 
 	return c->loss.min_one_way_stamp_ns == 0 ? both : state_min(both, there);
 }

@@ -17,6 +17,8 @@ bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns);
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns);
 /* The peer's clock when a packet arrived that was sent at sent_ns of ours. */
 void loss_one_way(struct engine *e, struct conn *c, uint32_t arrival_us, uint64_t sent_ns);
+/* After both, of one packet: what is taken for the way there without a queue follows the clocks. */
+void loss_drift(const struct engine *e, struct conn *c);
 /* How long the latest packet stood in queues on its way there. */
 uint64_t loss_queue_ns(const struct conn *c);
 /* The measured path includes a queue, of unknown length: takes half of it for the path. The path is

@@ -332,9 +332,12 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 		uint64_t took = e->now_ns - news.largest_time_ns;
 		uint64_t sample = took > delay ? took - delay : took;
 
-		if (!loss_is_pause(c, largest, sample))
+		bool pause = loss_is_pause(c, largest, sample);
+		if (!pause)
 			loss_rtt(e, c, sample);
 		loss_one_way(e, c, wire_get32(frame + ACK_AT_ARRIVAL), news.largest_time_ns);
+		if (!pause)
+			loss_drift(e, c);
 	}
 	sent_advance_oldest(e, c);
 	congestion_acked(e, c, news.bytes, news.packets, largest);

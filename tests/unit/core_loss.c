@@ -135,6 +135,52 @@ static void queues_are_told_by_the_clock_of_the_peer(void **state)
 	}
 }
 
+/* One acknowledgement: now_ns by our clock, the peer's is off by drift_us. */
+static void both_ways(struct rig *r, struct conn *c, uint64_t there_us, uint64_t back_us,
+		      int64_t drift_us)
+{
+	uint64_t arrival_us = r->e->now_ns / 1000 + there_us + (uint64_t)drift_us;
+
+	loss_rtt(r->e, c, 1000000 + (there_us + back_us) * 1000);
+	loss_one_way(r->e, c, (uint32_t)arrival_us, r->e->now_ns);
+	loss_drift(r->e, c);
+}
+
+/* A queue of 2 ms that stands for a minute, seen by clocks that run slow or fast. */
+static void drifting_clocks_hide_no_queue(void **state)
+{
+	static const int32_t ppm[] = {-100, -50, -20, 0, 20, 100};
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct conn *c = peer.c;
+
+	for (uint32_t k = 0; k < sizeof(ppm) / sizeof(ppm[0]); k++) {
+		uint64_t begin_ns = r->e->now_ns;
+		c->loss.min_one_way_stamp_ns = c->loss.min_rtt_ns = 0;
+		for (int64_t ms = 0; ms < 59000; ms += 7) {
+			uint64_t queue_us = ms == 0 ? 0 : 2000;
+			r->e->now_ns = begin_ns + (uint64_t)ms * 1000000;
+			both_ways(r, c, queue_us, 0, ms * ppm[k] / 1000);
+			assert_in_range(loss_queue_ns(c), queue_us * 950, queue_us * 1000);
+		}
+	}
+}
+
+/* What waits on the way back is told from it, as long as it is gone now and then. */
+static void a_queue_on_the_way_back_is_another(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	struct conn *c = peer.c;
+
+	c->loss.min_one_way_stamp_ns = c->loss.min_rtt_ns = 0;
+	for (uint64_t ms = 0; ms < 50000; ms += 7) {
+		both_ways(r, c, 0, ms / 7 % 100 == 0 ? 0 : 2000, 0);
+		assert_in_range(loss_queue_ns(c), 0, 100000);
+		r->e->now_ns += 7000000;
+	}
+}
+
 static void only_older_packets_are_lost_and_only_in_time(void **state)
 {
 	struct rig *r = *state;
@@ -504,6 +550,8 @@ int main(void)
 		test_rig(a_pause_is_no_round_trip),
 		test_rig(a_claimed_delay_is_bounded),
 		test_rig(queues_are_told_by_the_clock_of_the_peer),
+		test_rig(drifting_clocks_hide_no_queue),
+		test_rig(a_queue_on_the_way_back_is_another),
 		test_rig(only_older_packets_are_lost_and_only_in_time),
 		test_rig(the_deadline_fires),
 		test_rig(the_reorder_window_widens_and_shrinks),
