@@ -14,7 +14,7 @@ enum {
 };
 
 #define RTO_MIN_NS   5000000ull
-#define RTO_MAX_NS   30000000ull
+#define RTO_MAX_NS   60000000ull
 #define RTO_FIRST_NS 20000000ull
 #define PROBE_NS     2000000ull
 
