@@ -22,7 +22,8 @@ def sent_bytes(config):
                          for node in nodes for rail in range(network.rails(config, node)))
         return [int(n) for n in run(*switch, script).split()]
     if config["rate"]:
-        script = "".join(f"tc -s class show dev ifb{node};" for node in nodes)
+        limiter = (lambda node: network.inner_names(node)[0]) if config.get("switch") else network.limiter_name
+        script = "".join(f"tc -s class show dev {limiter(node)};" for node in nodes)
         return [int(n) for n in re.findall(r"^ Sent (\d+) bytes", run(*switch, script), re.M)]
     script = "".join(f"cat /sys/class/net/p{node}/statistics/rx_bytes;" for node in nodes)
     return [int(n) for n in run(*switch, script).split()]
