@@ -4,6 +4,10 @@
 import gc
 import os
 import signal
+import sys
+import traceback
+import types
+import uuid
 
 import distributed
 import numpy
@@ -134,6 +138,55 @@ def test_reduces(dask, local):
     totals = sarissa.dask.allreduce(futures[:NODES])
     assert [int(one.result()[0, 0]) for one in totals] == [6] * NODES
     del futures, total, largest, totals
+    until(lambda: not objects(local), lambda: objects(local))
+
+
+def reducing(dask_worker):
+    """How many threads wait for the result of a reduce."""
+    return sum(frame.f_code.co_name == "_result" for top in sys._current_frames().values()
+               for frame, _ in traceback.walk_stack(top))
+
+
+def test_a_reduce_that_nobody_wants_ends(dask, local):
+    """Released, or without a source that was cancelled: it leaves neither a thread nor an object."""
+    go = distributed.Event("go")
+
+    def late():
+        distributed.Event("go").wait()
+        return numpy.ones(MIB // 8)
+    there = dask.submit(lambda: numpy.ones(MIB // 8), node=0)
+    never = dask.submit(late, node=1)
+
+    def waiting():
+        return sum(dask.client.run(reducing).values())
+    for call, end in ((sarissa.dask.reduce, lambda totals: totals.clear()),
+                      (sarissa.dask.allreduce, lambda totals: totals.clear()),
+                      (sarissa.dask.reduce, lambda totals: dask.client.cancel([never], force=True))):
+        totals = [call([there, never])]
+        until(lambda: waiting() == 1, waiting)
+        assert any(name.startswith("dask-reduce/") for name in objects(local))
+        end(totals)
+        gc.collect()
+        until(lambda: waiting() == 0, waiting)
+    go.set()
+    assert there.result().sum() == MIB // 8
+    del there, never, totals
+    gc.collect()
+    until(lambda: not objects(local), lambda: objects(local))
+
+
+def test_a_reduce_goes_on_at_another_worker(dask, local, monkeypatch):
+    """As when the one that has begun it was killed: the task comes to another one, with the same names."""
+    number = uuid.uuid4()
+    monkeypatch.setattr(sarissa.dask, "uuid", types.SimpleNamespace(uuid4=lambda: number))
+    base = f"dask-reduce/{number.hex}"
+    with local.open(1) as node:
+        node.reduce(base, [f"{base}/{i}" for i in range(3)], dtype="f8", timeout=PATIENCE_S)
+    futures = [dask.submit(lambda i=i: numpy.full(MIB // 8, i, "f8"), node=i) for i in range(3)]
+    total = sarissa.dask.reduce(futures)
+    assert (total.result() == 3).all()
+    del futures, total
+    gc.collect()
     until(lambda: not objects(local), lambda: objects(local))
 
 

@@ -21,14 +21,15 @@ def interruptible(timeout_ns: int) -> bool:
     return timeout_ns > SLICE_NS and threading.current_thread() is threading.main_thread()
 
 
-def finish(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], capacity: int = 1) -> Any:
-    """Submits one operation and waits for its end. When a signal's handler raises, the queue goes, and
-    with it the operation and what it has got."""
-    return collect(handle, submit, 1, capacity)[0][1]
+def finish(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], capacity: int = 1,
+           look: Callable[[], None] = lambda: None) -> Any:
+    """Submits one operation and waits for its end. When a signal's handler or look, which is called
+    several times a second, raises, the queue goes, and with it the operation and what it has got."""
+    return collect(handle, submit, 1, capacity, look)[0][1]
 
 
 def collect(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], count: int,
-            capacity: int) -> List[Tuple[int, Any]]:
+            capacity: int, look: Callable[[], None] = lambda: None) -> List[Tuple[int, Any]]:
     """The same with count operations; raises the first exception, unless the tickets are told apart by
     the caller (count above 1)."""
     queue = handle.queue(capacity)
@@ -36,9 +37,13 @@ def collect(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], c
     ended: List[Tuple[int, Any]] = []
     while len(ended) < count:
         handle.check()  # close() of another thread
+        look()
         ended += queue.wait(SLICE_NS)
     if count == 1 and isinstance(ended[0][1], BaseException):
-        raise ended[0][1]
+        try:
+            raise ended[0][1]
+        finally:
+            del ended  # which would keep this frame, and through it those of all callers, in a cycle
     return ended
 
 

@@ -84,6 +84,8 @@ class Node:
             if self._queue is not None:
                 self._queue.cancel(ticket)
             raise
+        finally:
+            del future  # an exception of it would keep this frame in a cycle
 
     # --- bytes and arrays
 

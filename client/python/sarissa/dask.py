@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 import uuid
 import warnings
 from array import array
@@ -35,9 +36,10 @@ from distributed.utils import has_keyword
 
 from . import _sarissa
 from ._dask_store import Store
-from ._errors import Error, Refused
-from ._names import dtype_of, op_of
-from ._node import mine
+from ._errors import Error, Exists, Refused, TimedOut
+from ._names import dtype_of, op_of, timeout_ns
+from ._node import mine, reduce_request, shaped
+from ._waits import SLICE_NS, finish
 
 __all__ = ["Plugin", "allreduce", "reduce"]
 
@@ -45,7 +47,7 @@ LARGE_BYTES = 1 << 20
 MARK = b"sarissa object: "  # then the id; a frame of our messages
 HANDSHAKE = "sarissa"
 BRANCHES = 1 << 10
-REDUCE_S = 3600.0  # of a reduce without a timeout, whose sources may have been forgotten
+REDUCE_S = 3600.0  # of a reduce without a timeout: so long it stays when all workers are killed
 _store: Optional[Store] = None
 _dumps: Dict[type, Callable[..., Any]] = {}  # Dask's own, by what they take
 _relay: ContextVar[Optional[str]] = ContextVar("sarissa-relay", default=None)  # address of a scheduler
@@ -434,18 +436,58 @@ def _source(value: Any, name: str) -> _Described:
     return described
 
 
+class Forgotten(Exception):
+    """Dask does not want the result of a task any more: its future was released, or a source cancelled."""
+
+
+def _unless_forgotten() -> Callable[[], None]:
+    """For the task that calls this: raises Forgotten when that holds."""
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+
+    def look() -> None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":
+            raise Forgotten(f"nobody wants {key} any more")
+    return look
+
+
+def _reduced(handle: _sarissa.Handle, request: _sarissa.Reduce, look: Callable[[], None]) -> None:
+    """Begins a reduce and waits for its end. It has begun already when an earlier worker had this task."""
+    try:
+        finish(handle, lambda queue: queue.reduce(0, request), 1, look)
+        return
+    except Exists:
+        target, late = request[0], time.monotonic() + request[6] / 1e9
+    while True:
+        look()
+        asked = time.monotonic()
+        try:
+            handle.reduce_sources(target, SLICE_NS)
+            return
+        except TimedOut:
+            if asked > late or time.monotonic() - asked < SLICE_NS / 1e9:
+                raise  # the reduce's own time
+
+
 def _result(first: _Described, target: str, sources: List[str], op: str,
             everywhere: bool, timeout: Optional[float]) -> Any:
     """Begins the reduce as soon as one source says what they are, and waits for the result."""
-    store = _need_store()
+    store, look = _need_store(), _unless_forgotten()
     distributed.secede()  # it waits, and other tasks want the thread
-    dtype, shape, timeout = first.dtype, first.shape, REDUCE_S if timeout is None else timeout
-    if everywhere:
-        store.node.allreduce(target, sources, op, dtype, shape, timeout=timeout)
-    else:
-        store.node.reduce(target, sources, op, dtype, timeout=timeout)
-    store.node.reduce_sources(target, timeout)  # only what has ended is held; says why there is no result
-    result = store.node.get_array(target, dtype, shape, timeout)
+    dtype, limit = first.dtype, timeout_ns(REDUCE_S if timeout is None else timeout)
+    request = reduce_request(target, sources, op, dtype, 0, False, limit)
+    handle = store.node._open()
+    try:
+        if everywhere:
+            view = finish(handle, lambda queue: queue.allreduce(0, request), 3, look)
+        else:
+            _reduced(handle, request, look)  # only what has ended is held; says why there is no result
+            view = finish(handle, lambda queue: queue.get(0, target, limit), 1, look)
+    except Forgotten:  # Dask would keep an exception, and with it the arguments
+        _delete(target)
+        return None
+    result = shaped(target, view, dtype, first.shape)
     store.adopt(result, _sarissa.id_from(target))
     return result
 
@@ -486,7 +528,8 @@ def _delete(target: str) -> None:
 
 def reduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = None) -> Any:
     """A future of the sum (or another of sarissa.OPS) of the arrays of futures, which all have one type and
-    shape. It is made in the network, from each array as its task finishes."""
+    shape. It is made in the network, from each array as its task finishes, until timeout seconds (an hour)
+    after the first one. It ends when its future is released, or one of futures is cancelled."""
     client, base, sources, described = _begin(futures, op)
     result = client.submit(_result, described[0], base, sources, op, False, timeout, pure=False)
     return client.submit(_end, result, described, pure=False)
