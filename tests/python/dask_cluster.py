@@ -42,7 +42,9 @@ class Dask:
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                "SARISSA_SOCKET": socket or "/nonexistent/node",
                "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{os.path.dirname(__file__)}",
-               "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "3"}
+               "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "3",
+               # every 2 s it drops copies, also those of a replicate() under way, which then sends them again
+               "DASK_DISTRIBUTED__SCHEDULER__ACTIVE_MEMORY_MANAGER__START": "False"}
         with open(self.folder / f"log.{kind}", "ab") as log:
             child = subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
                                       *map(str, argv)], env=env, stdout=log, stderr=subprocess.STDOUT)
