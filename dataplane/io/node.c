@@ -338,6 +338,24 @@ static void node_one_mtu(struct node *n)
 		n->port[k].mtu = least;
 }
 
+/* What crosses from one memory node to another is slow: rings, packets, store. */
+static void node_check_places(const struct options *o, const struct card *card)
+{
+	if (card->memory_node < 0 || card_core_node("/sys", 0) < 0)
+		return; /* not a card, or one node alone */
+	if (!o->cores)
+		log_warning("port %s: the card is at memory node %d, and workers float over all: "
+			    "name cores of that node with --cores",
+			    o->port.text, card->memory_node);
+	for (unsigned w = 0; o->cores && w < o->workers; w++) {
+		int node = card_core_node("/sys", o->core[w]);
+		if (node >= 0 && node != card->memory_node)
+			log_warning("worker %u: core %d is at memory node %d, the card at node %d: "
+				    "name cores of that node with --cores",
+				    w, o->core[w], node, card->memory_node);
+	}
+}
+
 static int node_open_ports(struct node *n)
 {
 	const struct options *o = n->options;
@@ -351,6 +369,8 @@ static int node_open_ports(struct node *n)
 		error = port_open(&o[k], &n->port[k]);
 	if (!error)
 		node_one_mtu(n);
+	if (!error && n->port[0].kind == PORT_PCI)
+		node_check_places(o, &n->port[0].card);
 	return error;
 }
 

@@ -178,6 +178,7 @@ int port_plan(const struct options *o, struct port *out)
 			     .devices = 1,
 			     .queues = o->workers,
 			     .workers = o->workers,
+			     .card.memory_node = -1,
 			     .xdp.lock_fd = -1};
 	for (unsigned i = 0; i < PORT_QUEUES_MAX; i++) {
 		out->queue[i].rx_fd = -1;
@@ -306,13 +307,12 @@ void port_close(struct port *p)
 	p->neighbours = NULL;
 }
 
-int port_map_store(struct port *p, void *base, uint64_t bytes, bool huge)
+int port_map_store(struct port *p, void *base, uint64_t bytes, size_t page_bytes)
 {
 	struct rte_eth_dev_info info;
 	if (p->payload != PAYLOAD_DMA)
 		return 0;
-	size_t page = huge ? 2u << 20 : 4096;
-	if (rte_extmem_register(base, bytes, NULL, 0, page) != 0)
+	if (rte_extmem_register(base, bytes, NULL, 0, page_bytes) != 0)
 		return -rte_errno;
 	if (rte_eth_dev_info_get(p->device[0], &info) == 0 &&
 	    rte_dev_dma_map(info.device, base, (uint64_t)(uintptr_t)base, bytes) == 0)

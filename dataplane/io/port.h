@@ -114,7 +114,7 @@ int device_look_ms(const struct port *p, uint64_t now_ns);
 void device_find_interrupts(struct port *p);
 
 /* Lets the card read the store for sending (PAYLOAD_DMA only). Returns 0 or -errno. */
-int port_map_store(struct port *p, void *base, uint64_t bytes, bool huge);
+int port_map_store(struct port *p, void *base, uint64_t bytes, size_t page_bytes);
 void port_unmap_store(struct port *p, void *base, uint64_t bytes);
 
 /* The address on our link through which a packet to dst leaves. */

@@ -103,7 +103,14 @@ static int store_make(struct node *n)
 		return error;
 	}
 	log_info("store of %llu MiB in %s", (unsigned long long)(n->store.bytes >> 20),
-		 n->store.huge ? "huge pages" : "ordinary pages");
+		 n->store.page_bytes > 2u << 20 ? "huge pages of 1 GiB"
+		 : n->store.huge		? "huge pages"
+						: "ordinary pages");
+	error = shm_prefer_node(n->store.base, n->store.bytes, n->port[0].card.memory_node);
+	if (error)
+		log_warning("the store cannot be placed at the card's memory node %d (%s): see "
+			    "numactl -H",
+			    n->port[0].card.memory_node, strerror(-error));
 	return 0;
 }
 
@@ -122,7 +129,7 @@ static int session_memory(struct node *n, bool bring, int fds[2])
 		return error;
 	prefault_store(&n->prefault, n->store.base, n->store.bytes);
 	log_dpdk_forget();
-	error = port_map_store(&n->port[0], n->store.base, n->store.bytes, n->store.huge);
+	error = port_map_store(&n->port[0], n->store.base, n->store.bytes, n->store.page_bytes);
 	if (error) {
 		log_warning("the card cannot read the store (%s): payload is copied once",
 			    *log_dpdk_error() ? log_dpdk_error() : strerror(-error));
@@ -183,6 +190,7 @@ static int session_engine(struct node *n, unsigned w)
 	if (memory == MAP_FAILED)
 		return -errno;
 	n->engine_memory[w] = memory;
+	shm_prefer_node(memory, n->engine_bytes, n->port[0].card.memory_node);
 	struct ipc_header *h = shm_ipc(&n->ipc);
 	n->session[w] = (struct session){
 		.engine = engine_init(memory, &c, worker_now_ns()),

@@ -4,20 +4,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/memfd.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 #include "internal/ring.h"
 
 #define HUGE_BYTES (2ull << 20)
-/* Where, if it is free: an IOMMU may take addresses of no more than 39 bits, as those of virtual
- * machines and desktops do, and a card reads the store by our own addresses of it. */
-#define SHM_PLACE   ((void *)(1ull << 38))
-#define SHM_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW)
-#define HUGE_FOLDER "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+/* From where on, where it is free: an IOMMU may take addresses of no more than 39 bits, as those of
+ * virtual machines and desktops do, and a card reads the store by our own addresses of it. Before
+ * it DPDK has 64 GiB of addresses for each size of pages and memory node. */
+#define SHM_PLACE      (1ull << 38)
+#define SHM_PLACES_END (1ull << 39)
+#define SHM_STEP       (1ull << 36)
+#define SHM_SEALS      (F_SEAL_SHRINK | F_SEAL_GROW)
+#define HUGE_FOLDER    "/sys/kernel/mm/hugepages/hugepages-%llukB/"
+#define GIANT_BYTES    (1ull << 30)
 
 static uint64_t read_count(const char *path)
 {
@@ -31,11 +37,19 @@ static uint64_t read_count(const char *path)
 	return n;
 }
 
+static uint64_t free_bytes(unsigned long long page)
+{
+	char path[96];
+	snprintf(path, sizeof(path), HUGE_FOLDER "free_hugepages", page >> 10);
+	uint64_t pages = read_count(path);
+	snprintf(path, sizeof(path), HUGE_FOLDER "resv_hugepages", page >> 10);
+	uint64_t reserved = read_count(path);
+	return pages > reserved ? (pages - reserved) * page : 0;
+}
+
 uint64_t shm_huge_free_bytes(void)
 {
-	uint64_t pages = read_count(HUGE_FOLDER "free_hugepages");
-	uint64_t reserved = read_count(HUGE_FOLDER "resv_hugepages");
-	return pages > reserved ? (pages - reserved) * HUGE_BYTES : 0;
+	return free_bytes(HUGE_BYTES);
 }
 
 static uint64_t round_up(uint64_t v, uint64_t to)
@@ -46,18 +60,32 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 /* Maps out->fd, which is out->bytes long. */
 static int shm_map(struct shm *out)
 {
-	out->base = mmap(SHM_PLACE, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
+	for (uint64_t place = SHM_PLACE; place < SHM_PLACES_END; place += SHM_STEP) {
+		out->base = mmap((void *)place, out->bytes, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_FIXED_NOREPLACE, out->fd, 0);
+		if (out->base == (void *)place)
+			return 0;
+		if (out->base != MAP_FAILED) /* a kernel before 4.17 */
+			munmap(out->base, out->bytes);
+		else if (errno != EEXIST)
+			break;
+	}
+	out->base = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
 	if (out->base != MAP_FAILED)
 		return 0;
 	out->base = NULL;
 	return -errno;
 }
 
-static int shm_create(const char *name, uint64_t bytes, bool huge, struct shm *out)
+/* page: 0 for ordinary ones. */
+static int shm_create(const char *name, uint64_t bytes, uint64_t page, struct shm *out)
 {
-	*out = (struct shm){.fd = -1, .huge = huge};
-	out->bytes = round_up(bytes, huge ? HUGE_BYTES : 4096);
-	out->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB : 0));
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	*out = (struct shm){.fd = -1, .huge = page > 0, .page_bytes = page ? page : 4096};
+	out->bytes = round_up(bytes, out->page_bytes);
+	if (page)
+		flags |= MFD_HUGETLB | (page == GIANT_BYTES ? MFD_HUGE_1GB : MFD_HUGE_2MB);
+	out->fd = memfd_create(name, flags);
 	if (out->fd < 0)
 		return -errno;
 	int error = 0;
@@ -75,10 +103,13 @@ static int shm_create(const char *name, uint64_t bytes, bool huge, struct shm *o
 
 int shm_store_create(uint64_t bytes, struct shm *out)
 {
-	if (shm_huge_free_bytes() >= round_up(bytes, HUGE_BYTES) &&
-	    shm_create("sarissa-store", bytes, true, out) == 0)
+	if (bytes % GIANT_BYTES == 0 && free_bytes(GIANT_BYTES) >= bytes &&
+	    shm_create("sarissa-store", bytes, GIANT_BYTES, out) == 0)
 		return 0;
-	int error = shm_create("sarissa-store", bytes, false, out);
+	if (free_bytes(HUGE_BYTES) >= round_up(bytes, HUGE_BYTES) &&
+	    shm_create("sarissa-store", bytes, HUGE_BYTES, out) == 0)
+		return 0;
+	int error = shm_create("sarissa-store", bytes, 0, out);
 	if (!error)
 		madvise(out->base, out->bytes, MADV_HUGEPAGE); /* where the kernel is set to */
 	return error;
@@ -86,8 +117,8 @@ int shm_store_create(uint64_t bytes, struct shm *out)
 
 int shm_table_create(uint64_t store_bytes, uint64_t incarnation, struct shm *out)
 {
-	int error = shm_create("sarissa-table", object_table_bytes(OBJECT_TABLE_SLOTS_DEFAULT),
-			       false, out);
+	int error =
+		shm_create("sarissa-table", object_table_bytes(OBJECT_TABLE_SLOTS_DEFAULT), 0, out);
 	if (error)
 		return error;
 	object_table_begin((struct object_table *)out->base, OBJECT_TABLE_SLOTS_DEFAULT,
@@ -106,7 +137,7 @@ int shm_ipc_create(unsigned workers, struct shm *out)
 	uint64_t at = round_up(sizeof(struct ipc_header), 4096),
 		 ring = round_up(ring_bytes(), 4096);
 	uint64_t messages = round_up((uint64_t)MSG_SLOTS * MSG_SLOT_BYTES, 4096);
-	int error = shm_create("sarissa-ipc", at + 2 * workers * ring + 2 * messages, false, out);
+	int error = shm_create("sarissa-ipc", at + 2 * workers * ring + 2 * messages, 0, out);
 	if (error)
 		return error;
 	struct ipc_header *h = shm_ipc(out);
@@ -138,9 +169,20 @@ int shm_adopt(int fd, struct shm *out)
 	if (seals < 0 || (seals & SHM_SEALS) != SHM_SEALS || fstat(fd, &s) < 0 ||
 	    fstatfs(fd, &fs) < 0 || s.st_size <= 0 || s.st_size % 4096)
 		return -EINVAL;
-	*out = (struct shm){
-		.fd = fd, .bytes = (uint64_t)s.st_size, .huge = fs.f_type == HUGETLBFS_MAGIC};
+	*out = (struct shm){.fd = fd,
+			    .bytes = (uint64_t)s.st_size,
+			    .huge = fs.f_type == HUGETLBFS_MAGIC,
+			    .page_bytes = (uint64_t)fs.f_bsize};
 	return shm_map(out);
+}
+
+int shm_prefer_node(void *base, uint64_t bytes, int node)
+{
+	enum { PREFERRED = 1, NODES = 64 }; /* MPOL_PREFERRED */
+	unsigned long mask = node >= 0 && node < NODES ? 1ul << node : 0;
+	if (!mask || syscall(SYS_mbind, base, bytes, PREFERRED, &mask, NODES + 1ul, 0) == 0)
+		return 0;
+	return -errno;
 }
 
 void shm_release(struct shm *s)

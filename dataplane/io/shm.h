@@ -18,10 +18,12 @@ struct shm {
 	int fd; /* -1: none */
 	uint8_t *base;
 	uint64_t bytes;
-	bool huge; /* in 2 MiB pages */
+	bool huge;	     /* not in ordinary pages */
+	uint64_t page_bytes; /* 4 KiB, 2 MiB or 1 GiB */
 };
 
-/* A new store of bytes; huge pages when enough are free. Returns 0 or -errno. */
+/* A new store of bytes, in the largest pages of which enough are free: 1 GiB, which it must fill, 2
+ * MiB, or ordinary ones. Returns 0 or -errno. */
 int shm_store_create(uint64_t bytes, struct shm *out);
 
 /* A new, empty object table for a store of store_bytes. Returns 0 or -errno. */
@@ -36,6 +38,11 @@ int shm_adopt(int fd, struct shm *out);
 
 /* Whether an adopted table belongs to a store of store_bytes. */
 bool shm_table_valid(const struct shm *table, uint64_t store_bytes);
+
+/* Pages of that memory which nobody has touched yet will come from this memory node, while it has
+ * some
+ * (-1: no matter). Returns 0 or -errno. */
+int shm_prefer_node(void *base, uint64_t bytes, int node);
 
 /* Unmaps and closes; *s is then empty. */
 void shm_release(struct shm *s);

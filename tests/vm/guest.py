@@ -17,8 +17,17 @@ from lib import process
 CARDS = ("virtio-net-pci", "e1000e", "vmxnet3")  # card i is behind port i: its address is 0000:0I:00.0
 MORE = {"virtio-net-pci": ",iommu_platform=on,disable-legacy=on,host_mtu=1504"}
 MEMORY_MIB = 1280
-KERNEL_LINE = ("console=ttyS0 quiet panic=-1 intel_iommu=on iommu=pt hugepages=256 nokaslr mitigations=off"
+KERNEL_LINE = ("console=ttyS0 quiet panic=-1 intel_iommu=on iommu=pt nokaslr mitigations=off"
                " init_on_alloc=0 no_timer_check random.trust_cpu=on")
+PAGES = " hugepages=256"
+# two memory nodes; a card, pages of 1 GiB and of 2 MiB at the second, which has the core 1
+FAR = (["-smp", "2", "-m", "4608M", "-object", "memory-backend-ram,id=near,size=1024M",
+        "-object", "memory-backend-ram,id=far,size=3584M", "-numa", "node,nodeid=0,cpus=0,memdev=near",
+        "-numa", "node,nodeid=1,cpus=1,memdev=far", "-device", "pxb-pcie,id=bus1,bus_nr=64,bus=pcie.0,numa_node=1",
+        "-device", "pcie-root-port,id=far_slot,chassis=1,bus=bus1",
+        "-device", "virtio-net-pci,bus=far_slot,mac=02:78:00:00:00:01,iommu_platform=on,disable-legacy=on"],
+       " hugepagesz=1G hugepages=1:2 hugepagesz=2M hugepages=0:40,1:100")
+FAR_ADDRESS = "0000:41:00.0"
 BOOT_S = 120
 COMMAND_S = 90
 
@@ -44,17 +53,19 @@ def connect(path):
 class Guest:
     """One machine: its shell, and the monitor of its QEMU."""
 
-    def __init__(self, directory, number, kernel, initrd):
+    def __init__(self, directory, number, kernel, initrd, machine=None):
+        """machine: the arguments that make another one than CARDS, and the last words of its kernel."""
         self.number, self.directory, self.said = number, directory, b""
         self.addr = f"10.78.0.{number + 1}"
         argv = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "10", "qemu-system-x86_64",
-                "-accel", "tcg", "-machine", "q35", "-cpu", "max", "-smp", "1", "-m", MEMORY_MIB, "-nodefaults", "-display", "none", "-no-reboot",
-                "-kernel", kernel, "-initrd", initrd, "-append", KERNEL_LINE,
+                "-accel", "tcg", "-machine", "q35", "-cpu", "max", "-nodefaults", "-display", "none", "-no-reboot",
+                "-kernel", kernel, "-initrd", initrd, "-append", KERNEL_LINE + (machine[1] if machine else PAGES),
                 "-device", "intel-iommu,intremap=on,device-iotlb=on",
                 "-serial", f"file:{self.path('console')}",
                 "-serial", f"unix:{self.path('shell')},server=on,wait=off",
                 "-qmp", f"unix:{self.path('monitor')},server=on,wait=off"]
-        for i, card in enumerate(CARDS):
+        argv += machine[0] if machine else ["-smp", "1", "-m", MEMORY_MIB]
+        for i, card in enumerate([] if machine else CARDS):
             argv += ["-device", f"pcie-root-port,id=slot{i},chassis={i + 1},slot={i + 1},addr={i + 4:x}",
                      "-netdev", f"stream,id=wire{i},server={'off' if number else 'on'},addr.type=unix,"
                      f"addr.path={directory / f'wire{i}'}",
@@ -74,7 +85,9 @@ class Guest:
         """To QEMU."""
         self.monitor.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
         while True:
-            answer = json.loads(self.answers.readline())
+            line = self.answers.readline()
+            assert line, f"QEMU {self.number} has ended: {netlib.tail(self.path('qemu').read_text())}"
+            answer = json.loads(line)
             assert "error" not in answer, f"QEMU: {command}: {answer['error']}"
             if "return" in answer:
                 return answer["return"]
@@ -121,17 +134,18 @@ class Guest:
 
 
 class Guests:
-    """Both, booted, for the time of a with block."""
+    """Both, or one of another kind, booted, for the time of a with block."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, *machines):
         self.directory, self.all = Path(directory), []
+        self.machines = machines or (None, None)
 
     def __enter__(self):
         initrd = self.directory / "initrd"
         kernel = image.initrd(initrd)
         try:
-            for number in (0, 1):
-                self.all.append(Guest(self.directory, number, kernel, initrd))
+            for number, machine in enumerate(self.machines):
+                self.all.append(Guest(self.directory, number, kernel, initrd, machine))
             for guest in self.all:
                 guest.until(b"ready\n", BOOT_S)
         except BaseException:
@@ -149,8 +163,10 @@ class Node:
 
     def __init__(self, guest, card, *options):
         self.guest, self.card = guest, card
-        peers = "10.78.0.1:7400,10.78.0.2:7400"
-        self.argv = {"dataplane": ["sarissa-dataplane", "--port", f"pci:{address(card)}", "--addr",
+        alone = card not in CARDS
+        peers = "10.78.0.1:7400" + ("" if alone else ",10.78.0.2:7400")
+        place = card if alone else address(card)
+        self.argv = {"dataplane": ["sarissa-dataplane", "--port", f"pci:{place}", "--addr",
                                    f"{guest.addr}/24", "--store", "64", *options],
                      "control": ["sarissa-control", "--node", str(guest.number), "--nodes", peers]}
 

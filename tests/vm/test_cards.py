@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "net"), str(Path(__file__).resolve().parent)]
 import netlib  # noqa: E402
 import image  # noqa: E402
-from guest import Guests, Node, address  # noqa: E402
+from guest import FAR, FAR_ADDRESS, Guests, Node, address  # noqa: E402
 
 MIB = 1 << 20
 LARGE = 20 * MIB
@@ -178,7 +178,27 @@ def a_card_is_unplugged():
         netlib.wait_for(lambda: not a.alive(), netlib.PATIENCE_S, "the dataplane ends")
 
 
+def everything_is_at_the_cards_memory_node():
+    """On a machine of two: the store, in pages of 1 GiB; cores elsewhere are named. It runs alone."""
+    image.need_qemu()
+    with netlib.scratch() as directory, Guests(directory, FAR) as (guest,):
+        node = Node(guest, FAR_ADDRESS, "--store", "1024", "--cores", "0")
+        node.begin()
+        node.wait_in_log("attached")
+        log = node.log()
+        assert "worker 0: core 0 is at memory node 0, the card at node 1" in log, log
+        assert "store of 1024 MiB in huge pages of 1 GiB" in log, log
+        netlib.wait_for(lambda: guest.run("sarissa put far /bin/busybox")[0] == 0, netlib.PATIENCE_S, "a put")
+        maps = guest.must("grep sarissa-store /proc/$(cat /tmp/dataplane.pid)/numa_maps")
+        assert "prefer:1" in maps and "N1=1" in maps and "N0" not in maps, maps
+        node.end()
+        node = Node(guest, FAR_ADDRESS, "--cores", "1")
+        node.begin()
+        assert "memory node" not in node.log(), node.log()
+        node.end()
+
+
 with contextlib.ExitStack() as stack:
-    netlib.run(objects_cross_virtio, objects_cross_e1000e, objects_cross_vmxnet3, objects_cross_in_a_vlan,
-               wrong_options_of_a_card,
+    netlib.run(everything_is_at_the_cards_memory_node, objects_cross_virtio, objects_cross_e1000e,
+               objects_cross_vmxnet3, objects_cross_in_a_vlan, wrong_options_of_a_card,
                objects_cross_a_card_of_uio, the_link_is_pulled, a_dataplane_is_killed, a_card_is_unplugged)
