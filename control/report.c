@@ -41,6 +41,8 @@ void report_open(struct report *r, const char *rundir)
 	struct timespec now;
 
 	*r = (struct report){.rundir = rundir};
+	snprintf(path, sizeof(path), "%s/plan.last", rundir);
+	unlink(path); /* an earlier process's */
 	snprintf(path, sizeof(path), "%s/control.counters.new", rundir);
 	snprintf(final, sizeof(final), "%s/control.counters", rundir);
 	r->file = report_map(path);
