@@ -8,33 +8,28 @@ void clocks_init(struct clocks *c, uint64_t base)
 {
 	memset(c, 0, sizeof(*c));
 	c->base = base;
-}
-
-bool clocks_fits(const struct clocks *c, uint64_t clock)
-{
-	return clock < c->base || clock - c->base < GROUP_RING ||
-	       (c->members == 0 && clock >= c->base);
+	c->end = base + GROUP_RING;
 }
 
 static void clocks_count(struct clocks *c, uint64_t clock)
 {
-	assert(clocks_fits(c, clock));
-	if (clock < c->base)
-		c->behind++;
-	else
+	assert(clock >= c->base);
+	if (clock < c->end)
 		c->ring[clock % GROUP_RING]++;
+	else
+		c->ahead++;
 	c->members++;
 }
 
 static void clocks_uncount(struct clocks *c, uint64_t clock)
 {
-	assert(c->members > 0);
-	if (clock < c->base) {
-		assert(c->behind > 0);
-		c->behind--;
-	} else {
-		assert(clock - c->base < GROUP_RING && c->ring[clock % GROUP_RING] > 0);
+	assert(c->members > 0 && clock >= c->base);
+	if (clock < c->end) {
+		assert(c->ring[clock % GROUP_RING] > 0);
 		c->ring[clock % GROUP_RING]--;
+	} else {
+		assert(c->ahead > 0);
+		c->ahead--;
 	}
 	c->members--;
 }
@@ -42,17 +37,20 @@ static void clocks_uncount(struct clocks *c, uint64_t clock)
 /* Moves the window to the minimum. */
 static void clocks_advance(struct clocks *c, uint64_t mark)
 {
-	while (c->members > 0 && c->behind == 0 && c->ring[c->base % GROUP_RING] == 0) {
+	while (c->members > c->ahead && c->ring[c->base % GROUP_RING] == 0) {
 		c->base++;
 		c->mark[c->base % GROUP_RING] = mark;
 	}
+	if (c->ahead == 0)
+		c->end = c->base + GROUP_RING;
 }
 
-void clocks_add(struct clocks *c, uint64_t clock)
+bool clocks_add(struct clocks *c, uint64_t clock)
 {
-	if (c->members == 0 && clock > c->base)
-		c->base = clock; /* nobody was waited for */
+	if (clock < c->base)
+		return false;
 	clocks_count(c, clock);
+	return true;
 }
 
 void clocks_remove(struct clocks *c, uint64_t clock, uint64_t mark)
@@ -68,9 +66,14 @@ void clocks_move(struct clocks *c, uint64_t from, uint64_t to, uint64_t mark)
 	clocks_advance(c, mark);
 }
 
+bool clocks_spent(const struct clocks *c)
+{
+	return c->members > 0 && c->members == c->ahead;
+}
+
 bool clocks_reached(const struct clocks *c, uint64_t v)
 {
-	return c->members == 0 || (c->behind == 0 && v <= c->base);
+	return c->members == 0 || v <= c->base;
 }
 
 uint64_t clocks_mark(const struct clocks *c, uint64_t v)
@@ -80,15 +83,16 @@ uint64_t clocks_mark(const struct clocks *c, uint64_t v)
 
 uint64_t clocks_min(const struct clocks *c)
 {
-	return c->behind && c->base > 0 ? c->base - 1 : c->base;
+	return c->base;
 }
 
 bool clocks_valid(const struct clocks *c)
 {
-	uint64_t sum = c->behind;
+	uint64_t sum = c->ahead;
 
 	for (uint32_t i = 0; i < GROUP_RING; i++)
 		sum += c->ring[i];
-	return sum == c->members &&
-	       (c->members == 0 || c->behind > 0 || c->ring[c->base % GROUP_RING] > 0);
+	return sum == c->members && c->end >= c->base && c->end - c->base <= GROUP_RING &&
+	       (c->ahead > 0 || c->end - c->base == GROUP_RING) &&
+	       (c->members == c->ahead || c->ring[c->base % GROUP_RING] > 0);
 }

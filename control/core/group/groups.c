@@ -341,13 +341,10 @@ static void groups_rejoin(struct groups *gs, struct group *g, struct group_membe
 	for (int i = GROUP_PENDING_MAX - 1; i >= 0; i--) {
 		uint64_t clock = r->clock - (uint64_t)i;
 
-		if (r->pending >> i & 1 && clock <= r->clock && clock > m->clock &&
-		    (!g->cohort[m->cohort].tracked ||
-		     clocks_fits(&g->cohort[m->cohort].clocks, clock)))
+		if (r->pending >> i & 1 && clock <= r->clock && clock > m->clock)
 			rounds_contribute(gs, g, m, clock);
 	}
-	if (r->clock > m->clock &&
-	    (!g->cohort[m->cohort].tracked || clocks_fits(&g->cohort[m->cohort].clocks, r->clock)))
+	if (r->clock > m->clock)
 		roster_move(g, m, r->clock, g->open.number - 1);
 	m->provisional = false;
 	if (r->seen > m->seen)
@@ -407,8 +404,6 @@ static void groups_number_text(struct text *t, const char *before, uint64_t n, c
 static int32_t groups_push_wrong(const struct group *g, const struct group_member *m,
 				 const struct group_request *r, struct text *t)
 {
-	const struct group_cohort *k = &g->cohort[m->cohort];
-
 	t->length = 0;
 	*t->bytes = '\0';
 	if (r->count != g->count || r->dtype != g->dtype) {
@@ -428,7 +423,7 @@ static int32_t groups_push_wrong(const struct group *g, const struct group_membe
 		groups_number_text(t, "the next one of this member is ", m->clock + 1, "");
 		return -EINVAL;
 	}
-	if (k->tracked && (!roster_may_push(g, m) || !clocks_fits(&k->clocks, r->clock))) {
+	if (!roster_may_push(g, m)) {
 		groups_number_text(t, "clock ", r->clock,
 				   " is too far ahead of the slowest member: pull first");
 		return -EAGAIN;
@@ -460,8 +455,9 @@ static void groups_push(struct groups *gs, struct group *g, const struct group_w
 		g->moved = true;
 	}
 	if (wrong == 0) {
-		roster_push_gap(gs, g, m);
-		if (!rounds_contribute(gs, g, m, r->clock)) {
+		if (rounds_contribute(gs, g, m, r->clock)) {
+			roster_push_gap(gs, g, m);
+		} else {
 			wrong = -EAGAIN;
 			text_add(&t, "too many contributions wait: try again later");
 		}

@@ -128,7 +128,7 @@ struct group_cohort {
 	struct clocks clocks; /* while tracked */
 	uint32_t live;
 	uint32_t present;  /* members with a contribution in the open round */
-	uint64_t top;	   /* largest clock of these; 0: none */
+	uint64_t low;	   /* smallest clock of these; 0: none */
 	uint32_t row;	   /* in group.policy */
 	uint32_t open_row; /* in open.policy */
 	bool tracked;	   /* somebody is bound to its slowest member */
@@ -180,6 +180,7 @@ struct group {
 	uint64_t used_ns;
 	uint64_t rounds, counted, late, refused, lost, waiting_ns;
 	uint64_t histogram[GROUP_HISTOGRAM];
+	bool spent; /* the window of a cohort must be rebuilt */
 	bool moved; /* pulls may have become ready */
 	/* of objects.c */
 	struct call *call;
@@ -208,6 +209,8 @@ struct groups_ops {
 	void (*remove)(void *arg, const char *name);
 	/* Whether a complete object of that id is there, which this node is the shard owner of. */
 	bool (*exists)(void *arg, const struct object_id *id);
+	/* Whether the node is a live member of the cluster. */
+	bool (*alive)(void *arg, uint32_t node);
 };
 
 struct groups {
@@ -295,6 +298,8 @@ struct group_member *roster_add(struct groups *gs, struct group *g, uint64_t num
 void roster_drop(struct groups *gs, struct group *g, struct group_member *m, bool lost);
 /* round: the one that holds what moved it. */
 void roster_move(struct group *g, struct group_member *m, uint64_t clock, uint64_t round);
+/* Fills windows that are spent. */
+void roster_refill(struct group *g);
 /* The clock that a joiner of that cohort begins at. */
 uint64_t roster_clock(const struct group *g, uint32_t cohort);
 /* Whether the policy lets a member that is at that clock go on, and the results are there. */
@@ -302,8 +307,8 @@ bool roster_may_go(const struct group *g, const struct group_member *m, uint64_t
 /* Whether it may push the next clock: the same, whether the results are there or not. */
 bool roster_may_push(const struct group *g, const struct group_member *m);
 /* auto: the member may change its cohort, at a push; at the answer to a pull. */
-void roster_push_gap(const struct groups *gs, struct group *g, struct group_member *m);
-void roster_regroup(struct group *g, struct group_member *m);
+void roster_push_gap(struct groups *gs, struct group *g, struct group_member *m);
+void roster_regroup(struct groups *gs, struct group *g, struct group_member *m);
 /* The policy, or the members' cohorts, have changed. swap: what is tighter applies to new clocks.
  */
 void roster_bind(struct group *g, bool swap);
@@ -318,6 +323,8 @@ bool rounds_lockstep(const struct group_policy_row *row);
 bool rounds_unbound(const struct group *g, uint64_t number);
 /* False: no room. */
 bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *m, uint64_t clock);
+/* Members have changed their cohorts: sets group_cohort.low. */
+void rounds_low(struct groups *gs, struct group *g);
 void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m);
 /* After any event: closes the open round if it may close, answers pulls that may be answered, sets
  * a waiting policy in force. */

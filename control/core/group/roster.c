@@ -56,12 +56,11 @@ static uint32_t roster_limit(const struct group *g, uint32_t i, uint32_t k, uint
 	return clock < g->from && before > now ? before : now;
 }
 
-/* Counts the cohort's members again. A window for members that are further apart than it is long
- * begins so low that all slack fits from the next clock on; who is lower is behind it. */
-static void roster_track(struct group *g, uint32_t i, uint32_t widest)
+/* Rebuilds the window of the cohort from its slowest member on. */
+static void roster_track(struct group *g, uint32_t i)
 {
 	struct group_cohort *k = &g->cohort[i];
-	uint64_t base = g->pushed > widest ? g->pushed - widest : 0, low = UINT64_MAX;
+	uint64_t low = UINT64_MAX;
 
 	list_each(l, after, &g->members)
 	{
@@ -70,9 +69,7 @@ static void roster_track(struct group *g, uint32_t i, uint32_t widest)
 		if (m->cohort == i && m->clock < low)
 			low = m->clock;
 	}
-	if (low != UINT64_MAX && (low > base || g->pushed - low < GROUP_RING))
-		base = low;
-	clocks_init(&k->clocks, base);
+	clocks_init(&k->clocks, low == UINT64_MAX ? g->top : low);
 	list_each(l, after, &g->members)
 	{
 		const struct group_member *m = list_item(l, struct group_member, of_group);
@@ -81,27 +78,21 @@ static void roster_track(struct group *g, uint32_t i, uint32_t widest)
 			clocks_add(&k->clocks, m->clock);
 	}
 	k->tracked = true;
+	g->moved = true;
 }
 
-/* Whether some cohort is bound to the slowest of cohort k; the widest slack to it. */
-static bool roster_bound(const struct group *g, uint32_t k, uint32_t *widest)
+/* Whether some cohort is bound to the slowest of cohort k. */
+static bool roster_bound(const struct group *g, uint32_t k)
 {
-	bool bound = false;
-
-	*widest = 0;
-	for (uint32_t i = 0; i < g->cohorts; i++) {
-		if (g->slack[i][k] == POLICY_UNLIMITED)
-			continue;
-		bound = true;
-		if (g->slack[i][k] > *widest)
-			*widest = g->slack[i][k];
-	}
-	return bound;
+	for (uint32_t i = 0; i < g->cohorts; i++)
+		if (g->slack[i][k] != POLICY_UNLIMITED)
+			return true;
+	return false;
 }
 
 void roster_bind(struct group *g, bool swap)
 {
-	uint32_t slack[GROUP_COHORTS_MAX][GROUP_COHORTS_MAX], widest;
+	uint32_t slack[GROUP_COHORTS_MAX][GROUP_COHORTS_MAX];
 	uint64_t from = g->from;
 
 	for (uint32_t i = 0; i < g->cohorts; i++) {
@@ -121,13 +112,13 @@ void roster_bind(struct group *g, bool swap)
 	}
 	memcpy(g->slack, slack, sizeof(slack));
 	for (uint32_t k = 0; k < g->cohorts; k++) {
-		bool bound = roster_bound(g, k, &widest);
+		bool bound = roster_bound(g, k);
 
 		/* the open round ends by the policy that opened it */
 		bound |= rounds_lockstep(&g->open.policy.row[g->cohort[k].open_row]);
 
 		if (bound && !g->cohort[k].tracked)
-			roster_track(g, k, widest);
+			roster_track(g, k);
 		g->cohort[k].tracked = bound;
 	}
 	g->moved = true;
@@ -177,9 +168,9 @@ uint64_t roster_clock(const struct group *g, uint32_t cohort)
 			continue;
 		if (clocks_min(&other->clocks) < low)
 			low = clocks_min(&other->clocks);
-		if (other->top > 0 && other->top - 1 < low &&
+		if (other->low > 0 && other->low - 1 < low &&
 		    rounds_lockstep(&g->open.policy.row[other->open_row]))
-			low = other->top - 1; /* it takes part in the open round */
+			low = other->low - 1; /* it takes part in the open round */
 	}
 	return low == UINT64_MAX ? g->top : low;
 }
@@ -194,8 +185,8 @@ static void roster_enter(struct group *g, struct group_member *m)
 	k->live++;
 	if (m->in_round == g->open.number)
 		k->present++;
-	if (k->tracked)
-		clocks_add(&k->clocks, m->clock);
+	if (k->tracked && (k->clocks.members == 0 || !clocks_add(&k->clocks, m->clock)))
+		roster_track(g, m->cohort);
 }
 
 static void roster_exit(struct group *g, struct group_member *m)
@@ -207,6 +198,8 @@ static void roster_exit(struct group *g, struct group_member *m)
 		k->present--;
 	if (k->tracked)
 		clocks_remove(&k->clocks, m->clock, g->open.number - 1);
+	if (k->tracked && clocks_spent(&k->clocks))
+		g->spent = true; /* the member is still listed: at the next turn */
 	g->moved = true;
 }
 
@@ -231,8 +224,6 @@ struct group_member *roster_add(struct groups *gs, struct group *g, uint64_t num
 	m->node = node;
 	m->cohort = (uint32_t)k;
 	m->clock = clock == UINT64_MAX ? roster_clock(g, m->cohort) : clock;
-	if (g->cohort[k].tracked && !clocks_fits(&g->cohort[k].clocks, m->clock))
-		m->clock = clocks_min(&g->cohort[k].clocks);
 	m->decided = m->done = m->clock;
 	m->joined = g->open.number;
 	id = roster_id(gs, g, number);
@@ -270,11 +261,21 @@ void roster_move(struct group *g, struct group_member *m, uint64_t clock, uint64
 
 	if (k->tracked)
 		clocks_move(&k->clocks, m->clock, clock, round);
-	if (k->tracked && k->clocks.base != base)
-		g->moved = true;
 	m->clock = clock;
 	if (clock > g->pushed)
 		g->pushed = clock;
+	if (k->tracked && clocks_spent(&k->clocks))
+		roster_track(g, m->cohort);
+	if (k->tracked && k->clocks.base != base)
+		g->moved = true;
+}
+
+void roster_refill(struct group *g)
+{
+	g->spent = false;
+	for (uint32_t k = 0; k < g->cohorts; k++)
+		if (g->cohort[k].tracked && clocks_spent(&g->cohort[k].clocks))
+			roster_track(g, k);
 }
 
 /* ---- auto -------------------------------------------------------------------------------------
@@ -296,7 +297,8 @@ static void roster_percentile(struct group *g, uint64_t gap_ns)
 		g->percentile_ns = 1;
 }
 
-static void roster_change(struct group *g, struct group_member *m, const char *name)
+static void roster_change(struct groups *gs, struct group *g, struct group_member *m,
+			  const char *name)
 {
 	int k = roster_cohort(g, name);
 
@@ -308,12 +310,11 @@ static void roster_change(struct group *g, struct group_member *m, const char *n
 	if (g->cohort[k].tracked && g->cohort[k].live > 0 &&
 	    m->clock < clocks_min(&g->cohort[k].clocks))
 		m->clock = clocks_min(&g->cohort[k].clocks); /* nobody is to wait for it */
-	if (g->cohort[k].tracked && !clocks_fits(&g->cohort[k].clocks, m->clock))
-		m->clock = clocks_min(&g->cohort[k].clocks);
 	roster_enter(g, m);
+	rounds_low(gs, g);
 }
 
-void roster_push_gap(const struct groups *gs, struct group *g, struct group_member *m)
+void roster_push_gap(struct groups *gs, struct group *g, struct group_member *m)
 {
 	uint64_t gap_ns = gs->now_ns - m->answered_ns;
 
@@ -323,12 +324,12 @@ void roster_push_gap(const struct groups *gs, struct group *g, struct group_memb
 	roster_percentile(g, gap_ns);
 	m->slow = m->gap_ns * 2 > g->percentile_ns * 3 ? m->slow + 1 : 0;
 	if (m->slow >= ROSTER_SLOW_PUSHES)
-		roster_change(g, m, "slow");
+		roster_change(gs, g, m, "slow");
 }
 
-void roster_regroup(struct group *g, struct group_member *m)
+void roster_regroup(struct groups *gs, struct group *g, struct group_member *m)
 {
 	if (g->policy.percent > 0 && strcmp(g->cohort[m->cohort].name, "slow") == 0 &&
 	    m->gap_ns * 5 < g->percentile_ns * 6)
-		roster_change(g, m, "fast");
+		roster_change(gs, g, m, "fast");
 }

@@ -17,7 +17,7 @@ void rounds_open(struct group *g, uint64_t number)
 	list_init(&g->open.contributions);
 	for (uint32_t i = 0; i < g->cohorts; i++) {
 		g->cohort[i].present = 0;
-		g->cohort[i].top = 0;
+		g->cohort[i].low = 0;
 		g->cohort[i].open_row = g->cohort[i].row;
 	}
 }
@@ -73,8 +73,8 @@ bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *
 	if (m->in_round != g->open.number)
 		k->present++;
 	m->in_round = m->need = g->open.number;
-	if (clock > k->top)
-		k->top = clock;
+	if (k->low == 0 || clock < k->low)
+		k->low = clock;
 	m->residual = false;
 	if (clock <= g->top && g->open.policy.row[k->open_row].quorum > 0) {
 		m->late++;
@@ -82,6 +82,22 @@ bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *
 	}
 	roster_move(g, m, clock, g->open.number);
 	return true;
+}
+
+void rounds_low(struct groups *gs, struct group *g)
+{
+	for (uint32_t i = 0; i < g->cohorts; i++)
+		g->cohort[i].low = 0;
+	list_each(l, after, &g->open.contributions)
+	{
+		const struct group_contribution *one =
+			list_item(l, struct group_contribution, link);
+		const struct group_member *m = roster_find(gs, g, one->member);
+		struct group_cohort *k = m ? &g->cohort[m->cohort] : NULL;
+
+		if (k && (k->low == 0 || one->clock < k->low))
+			k->low = one->clock;
+	}
 }
 
 static void rounds_delete(struct groups *gs, const struct group *g,
@@ -106,6 +122,7 @@ void rounds_forget(struct groups *gs, struct group *g, const struct group_member
 	}
 	if (g->open.count == 0)
 		g->open.due_ns = UINT64_MAX;
+	rounds_low(gs, g);
 }
 
 /* ---- the close --------------------------------------------------------------------------------
@@ -116,27 +133,26 @@ bool rounds_lockstep(const struct group_policy_row *row)
 	return row->quorum == POLICY_ALL && row->slack == 0;
 }
 
-/* bsp: whether all members of the row have reached the largest clock that it has in the round.
- * Those that are ahead of it, as after a change of policy, need not contribute to the round. */
+/* bsp: whether all members of the row have reached the smallest clock that it has in the round.
+ * After a change of policy others may be ahead of it: they need not contribute to the round. */
 static bool rounds_reached(const struct group *g, uint32_t row)
 {
-	uint64_t top = 0;
+	uint64_t low = UINT64_MAX;
 	uint32_t live = 0;
 
 	for (uint32_t i = 0; i < g->cohorts; i++) {
 		if (g->cohort[i].open_row != row)
 			continue;
 		live += g->cohort[i].live;
-		if (g->cohort[i].top > top)
-			top = g->cohort[i].top;
+		if (g->cohort[i].low > 0 && g->cohort[i].low < low)
+			low = g->cohort[i].low;
 	}
-	if (live == 0 || top == 0)
+	if (live == 0 || low == UINT64_MAX)
 		return live == 0;
 	for (uint32_t i = 0; i < g->cohorts; i++) {
 		const struct group_cohort *k = &g->cohort[i];
 
-		if (k->open_row == row && k->live > 0 && top >= k->clocks.base &&
-		    !clocks_reached(&k->clocks, top))
+		if (k->open_row == row && k->live > 0 && !clocks_reached(&k->clocks, low))
 			return false;
 	}
 	return true;
@@ -264,6 +280,19 @@ static bool rounds_drop_lost(struct groups *gs, struct group *g)
 	return g->closing.count < before;
 }
 
+/* The sources were not found in time: those of members that are not there any more are given up. */
+static void rounds_doubt(struct groups *gs, struct group *g)
+{
+	list_each(l, after, &g->closing.contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+		const struct group_member *m = roster_find(gs, g, one->member);
+
+		if (m == NULL || m->provisional)
+			one->node = GROUP_NODE_DEAD;
+	}
+}
+
 static void rounds_end(struct groups *gs, struct group *g, bool result);
 
 /* The next attempt, without contributions that are lost. */
@@ -290,9 +319,10 @@ void rounds_reduce(struct groups *gs, struct group *g, bool resume)
 	}
 	list_each(l, after, &g->closing.contributions)
 	{
-		const struct group_contribution *one =
-			list_item(l, struct group_contribution, link);
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
 
+		if (one->node != GROUP_NODE_DEAD && !gs->ops->alive(gs->ops->arg, one->node))
+			one->node = GROUP_NODE_DEAD;
 		dead |= one->node == GROUP_NODE_DEAD;
 		group_contribution_name(&name, g->name, one->clock, one->member);
 		gs->sources[count++] = group_id(name.bytes);
@@ -384,8 +414,11 @@ void rounds_reduced(struct groups *gs, struct group *g, int32_t status, const ch
 		rounds_end(gs, g, true);
 	else if (status == -EAGAIN) /* no room for it at the moment */
 		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
-	else
+	else {
+		if (status == -ETIMEDOUT)
+			rounds_doubt(gs, g);
 		rounds_next_attempt(gs, g);
+	}
 	rounds_turn(gs, g);
 }
 
@@ -469,6 +502,7 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 		m->in_round = m->need = g->open.number;
 		g->cohort[m->cohort].present++;
 	}
+	rounds_low(gs, g);
 	g->closing.version = d.version;
 	g->closing.base = d.base;
 	rounds_fix(gs, g);
@@ -547,7 +581,7 @@ static void rounds_answer(struct groups *gs, struct group *g, struct group_membe
 		return;
 	}
 	m->seen = g->result;
-	roster_regroup(g, m);
+	roster_regroup(gs, g, m);
 	if (row->quorum > 0 && row->slack == POLICY_UNLIMITED && m->clock < g->top)
 		roster_move(g, m, g->top, g->open.number - 1);
 	groups_fill(gs, g, m);
@@ -590,6 +624,8 @@ void rounds_turn(struct groups *gs, struct group *g)
 {
 	if (g->phase != GROUP_PHASE_LIVE)
 		return;
+	if (g->spent)
+		roster_refill(g);
 	if (g->live >= g->start)
 		g->started = true;
 	if (g->task == GROUP_TASK_NONE && g->swapper.request)

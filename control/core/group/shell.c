@@ -11,7 +11,7 @@
 #include "core/store/room.h"
 #include "room.h"
 
-#define SHELL_REDUCE_NS UINT64_C(30000000000) /* for the sources of a round to be found */
+#define SHELL_REDUCE_NS UINT64_C(10000000000) /* for the sources of a round to be found */
 
 static struct group_shell *shell_of(struct control *c, const struct group *g)
 {
@@ -352,6 +352,14 @@ static bool shell_exists(void *arg, const struct object_id *id)
 	return directory_has_complete(&c->directory->shard, id);
 }
 
+static bool shell_alive(void *arg, uint32_t node)
+{
+	struct control *c = arg;
+
+	return node < c->config.nodes &&
+	       (node == c->cluster->self->number || members_live(peers_node(c, node)));
+}
+
 static void shell_answer(void *arg, uint32_t node, uint64_t request, int32_t status,
 			 const char *text, const struct group_answer *answer)
 {
@@ -377,6 +385,7 @@ void shell_init(struct control *c)
 		shell_abandon,
 		shell_remove,
 		shell_exists,
+		shell_alive,
 	};
 	groups_init(&c->group->groups, &c->group->ops, c->config.node);
 }

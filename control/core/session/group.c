@@ -5,6 +5,11 @@
 #include "core/group/room.h"
 #include "room.h"
 
+static bool session_group_gone(struct control *c, struct call *call, const struct message *answer)
+{
+	return false; /* nothing hangs on it */
+}
+
 static bool session_group_answered(struct control *c, struct call *call,
 				   const struct message *answer)
 {
@@ -26,6 +31,20 @@ static bool session_group_answered(struct control *c, struct call *call,
 		reply_item(c, w, g->answer, sizeof(*g->answer));
 	waits_end(c, w, g->status, g->text);
 	return false;
+}
+
+void session_group_left(struct control *c, const struct wait *w)
+{
+	const struct message_group *asked = &w->call->message.group;
+	struct message m = {.kind = MESSAGE_GROUP};
+
+	if (asked->ask.step != GROUP_JOIN)
+		return;
+	m.group = *asked;
+	m.group.ask.step = GROUP_LEAVE;
+	m.group.ask.flags = GROUP_LOST;
+	calls_start(c, w->call->node, &m, TABLE_SLOT_NONE, c->config.directory_ns,
+		    session_group_gone, NULL);
 }
 
 /* Copies the request: every text of it ends. */

@@ -199,6 +199,8 @@ void session_lease_answer(struct control *c, void *waiter, uint64_t number, int3
 /* group.c; bytes: r->size, valid during the call */
 void session_group(struct control *c, struct session *s, const struct session_request *r,
 		   const uint8_t *bytes);
+/* The wait ends without an answer: who was about to join is not left behind as a member. */
+void session_group_left(struct control *c, const struct wait *w);
 /* watch.c */
 void session_watch(struct control *c, struct session *s, const struct session_request *r);
 /* It ends: nobody need tell it anything any more. */

@@ -66,6 +66,8 @@ void waits_free(struct control *c, struct wait *w)
 		holds_create_not(c, w->lease, &w->id, true);
 	if (w->op == SESSION_WATCH)
 		session_watch_end(c, w);
+	if (w->op == SESSION_GROUP && w->call)
+		session_group_left(c, w);
 	if (w->call)
 		calls_cancel(c, w->call);
 	timers_cancel(&c->timers, &w->timer);

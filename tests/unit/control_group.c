@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Policies and their texts, the ring of clocks, and requests of groups that are refused. */
+#include "control_group_world.h"
+#include "internal/reduce.h"
+
+/* ---- policies ---------------------------------------------------------------------------------
+ */
+
+static struct group_policy parsed(const char *text)
+{
+	struct group_policy_error error;
+	struct group_policy p;
+
+	if (group_policy_parse(text, &p, &error) != 0)
+		fail_msg("'%s': %s", text, error.text);
+	return p;
+}
+
+static void policies_are_compiled(void **state)
+{
+	struct group_policy p = parsed("bsp");
+
+	assert_int_equal(p.rows, 1);
+	assert_int_equal(p.row[0].slack, 0);
+	assert_int_equal(p.row[0].quorum, POLICY_ALL);
+	p = parsed("  ssp 4 ");
+	assert_int_equal(p.row[0].slack, 4);
+	assert_int_equal(p.row[0].quorum, 0);
+	p = parsed("asp");
+	assert_int_equal(p.row[0].slack, POLICY_UNLIMITED);
+	p = parsed("k-of-n 6 deadline 50ms late refuse");
+	assert_int_equal(p.row[0].quorum, 6);
+	assert_int_equal(p.row[0].deadline_ns, 50000000);
+	assert_true(p.row[0].refuse);
+	assert_int_equal(group_policy_largest(&p), 6);
+	p = parsed("bsp late carry deadline 2s");
+	assert_int_equal(p.row[0].deadline_ns, 2000000000);
+	assert_int_equal(p.row[0].slack, POLICY_UNLIMITED);
+	p = parsed("fast: bsp, slow : ssp 4,k-of-n 2");
+	assert_int_equal(p.rows, 3);
+	assert_int_equal(group_policy_match(&p, "slow"), 1);
+	assert_int_equal(group_policy_match(&p, "other"), 2);
+	assert_int_equal(group_policy_slack(&p, 0, 0), 0);
+	assert_int_equal(group_policy_slack(&p, 0, 1), 4);
+	assert_int_equal(group_policy_slack(&p, 1, 2), POLICY_UNLIMITED);
+	p = parsed("fast: bsp, slow: asp");
+	assert_int_equal(group_policy_match(&p, ""), POLICY_NO_ROW);
+	p = parsed("auto 75");
+	assert_int_equal(p.percent, 75);
+	assert_int_equal(group_policy_match(&p, "anything"), 0);
+	assert_int_equal(group_policy_match(&p, "slow"), 1);
+	p = parsed("auto: bsp"); /* a cohort of that name */
+	assert_int_equal(p.percent, 0);
+}
+
+static void wrong_policies_name_the_position(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t position;
+		const char *words;
+	} wrong[] = {
+		{"", 0, "its end"},
+		{"bps", 0, "'bps'"},
+		{"bsp ssp 4", 4, "'ssp'"},
+		{"ssp", 3, "slack"},
+		{"ssp x", 4, "'x'"},
+		{"ssp 63", 4, "62"},
+		{"ssp 99999999999999999999", 4, "62"},
+		{"k-of-n 0", 7, "1 to 1023"},
+		{"k-of-n 4 deadline 5", 18, "50ms"},
+		{"k-of-n 4 deadline 0s", 18, "50ms"},
+		{"k-of-n 4 deadline 2d", 18, "50ms"},
+		{"k-of-n 4 late", 13, "carry"},
+		{"asp deadline 5ms", 4, "options"},
+		{"fast: bsp, fast: asp", 11, "has a row already"},
+		{"bsp, asp", 5, "no cohort already"},
+		{"fast: bsp,", 10, "its end"},
+		{"f/st: bsp", 0, "letters"},
+		{"auto 100", 5, "1 to 99"},
+		{"auto, bsp", 4, "alone"},
+		{"a:bsp,b:bsp,c:bsp,d:bsp,e:bsp,f:bsp,g:bsp,h:bsp,i:bsp", 48, "8 rows"},
+	};
+	struct group_policy p;
+	char longest[GROUP_POLICY_MAX + 2];
+	struct group_policy_error error;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(group_policy_parse(wrong[i].text, &p, &error), -EINVAL);
+		if (error.position != wrong[i].position || !strstr(error.text, wrong[i].words))
+			fail_msg("'%s': at %u: %s", wrong[i].text, error.position, error.text);
+	}
+	memset(longest, ' ', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(group_policy_parse(longest, &p, &error), -EINVAL);
+}
+
+static void a_policy_is_shown_as_a_table(void **state)
+{
+	struct group_policy p = parsed("fast: k-of-n 6 deadline 50ms late refuse, slow: asp");
+	char table[GROUP_TABLE_BYTES], small[20];
+
+	group_policy_show(&p, table, sizeof(table));
+	assert_string_equal(table, "cohort      rule     slack      quorum  deadline  late\n"
+				   "fast        k-of-n   unlimited  6       50ms      refuse\n"
+				   "slow        asp      unlimited  any     none      carry\n");
+	group_policy_show(&p, small, sizeof(small));
+	assert_int_equal(strlen(small), sizeof(small) - 1);
+}
+
+/* ---- clocks -----------------------------------------------------------------------------------
+ */
+
+enum { MANY = 100000 };
+
+static void clocks_follow_the_minimum(void **state)
+{
+	uint64_t clock[64] = {0}, seed = 1;
+	struct clocks c;
+
+	clocks_init(&c, 0);
+	for (int i = 0; i < 64; i++)
+		clocks_add(&c, 0);
+	for (int step = 0; step < 100000; step++) {
+		uint64_t low = UINT64_MAX, to;
+		uint32_t i;
+
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		i = seed >> 40 & 63;
+		to = clock[i] + 1 + (seed >> 50) % 3;
+		if (to >= clocks_min(&c) + GROUP_RING)
+			continue;
+		clocks_move(&c, clock[i], to, 7);
+		clock[i] = to;
+		for (int k = 0; k < 64; k++)
+			low = clock[k] < low ? clock[k] : low;
+		assert_int_equal(clocks_min(&c), low);
+		assert_true(clocks_reached(&c, low) && !clocks_reached(&c, low + 1));
+		assert_true(clocks_valid(&c));
+	}
+	assert_true(clocks_min(&c) > 1000);
+}
+
+/* Members further apart than the window: the minimum is right until it is spent. */
+static void clocks_know_who_is_ahead(void **state)
+{
+	struct clocks c;
+
+	clocks_init(&c, 100);
+	assert_true(clocks_add(&c, 100));
+	assert_true(clocks_add(&c, 300));
+	assert_false(clocks_add(&c, 99));
+	assert_int_equal(c.ahead, 1);
+	for (uint64_t v = 101; v < 164; v++) {
+		clocks_move(&c, v - 1, v, v);
+		assert_true(clocks_reached(&c, v) && !clocks_reached(&c, v + 1));
+		assert_int_equal(clocks_mark(&c, v), v);
+		assert_true(clocks_valid(&c) && !clocks_spent(&c));
+	}
+	clocks_move(&c, 163, 164, 9);
+	assert_true(clocks_spent(&c) && clocks_valid(&c));
+	clocks_init(&c, 164);
+	assert_true(clocks_add(&c, 164) && clocks_add(&c, 200));
+	clocks_remove(&c, 164, 11);
+	assert_int_equal(clocks_min(&c), 200);
+	clocks_remove(&c, 200, 12);
+	assert_true(clocks_reached(&c, 1000000)); /* nobody is waited for */
+	clocks_init(&c, 500);
+	assert_true(clocks_add(&c, 500));
+	assert_int_equal(clocks_min(&c), 500);
+	assert_true(clocks_valid(&c));
+}
+
+/* 100,000 members go a clock on: the steps of one move do not grow with the members. The work is
+ * counted in tests/count; here, that the state is right. */
+static void clocks_hold_many(void **state)
+{
+	struct clocks c;
+
+	clocks_init(&c, 0);
+	for (uint32_t i = 0; i < MANY; i++)
+		clocks_add(&c, 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		assert_int_equal(clocks_min(&c), 0);
+		clocks_move(&c, 0, 1, 1);
+	}
+	assert_int_equal(clocks_min(&c), 1);
+	assert_true(clocks_valid(&c));
+}
+
+/* ---- requests ---------------------------------------------------------------------------------
+ */
+
+static struct group_request ask(uint32_t step)
+{
+	struct group_request r = {.step = step, .name = "g", .member = 77, .op = REDUCE_SUM};
+
+	r.dtype = REDUCE_F32;
+	r.count = 10;
+	strcpy(r.policy, "bsp");
+	return r;
+}
+
+static void refused(struct world *w, const struct group_request *r, int32_t status,
+		    const char *words)
+{
+	char text[128];
+	struct group_answer answer;
+	int32_t got = world_ask(w, r, &answer, text);
+
+	if (got != status || !strstr(text, words))
+		fail_msg("step %u: %d, '%s', not %d, '%s'", r->step, got, text, status, words);
+}
+
+static void wrong_groups_are_refused(void **state)
+{
+	struct world *w = world_new(3, 0, "bsp", 0);
+	struct group_request r = ask(GROUP_CREATE);
+
+	refused(w, &r, -EEXIST, "exists already");
+	strcpy(r.name, "other");
+	r.count = 0;
+	refused(w, &r, -EINVAL, "elements");
+	r = ask(GROUP_CREATE);
+	strcpy(r.name, "other");
+	r.op = REDUCE_AVG;
+	r.flags = GROUP_TOTAL;
+	refused(w, &r, -EINVAL, "averages");
+	r = ask(GROUP_CREATE);
+	strcpy(r.name, "other");
+	r.members = 4;
+	strcpy(r.policy, "k-of-n 5");
+	refused(w, &r, -EINVAL, "the group has 4 members");
+	strcpy(r.policy, "k-of-n 5, foo");
+	refused(w, &r, -EINVAL, "position 10");
+	r = ask(GROUP_JOIN);
+	strcpy(r.name, "none");
+	refused(w, &r, -ENOENT, "no such group");
+	r.step = GROUP_REMOVE;
+	refused(w, &r, -ENOENT, "no such group");
+	world_free(w);
+}
+
+static void wrong_contributions_are_refused(void **state)
+{
+	struct world *w = world_new(4, 0, "bsp", 0);
+	struct group_request r = ask(GROUP_JOIN);
+	struct group_answer answer;
+	char text[128];
+
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	r.member = 78;
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	r = ask(GROUP_PUSH);
+	r.clock = 1;
+	r.member = 5;
+	refused(w, &r, -ESTALE, "no such member");
+	r.member = 77;
+	r.count = 11;
+	refused(w, &r, -EINVAL, "11 elements of f32: the group has 10 of f32");
+	r.count = 10;
+	r.dtype = REDUCE_F64;
+	refused(w, &r, -EINVAL, "of f64");
+	r.dtype = REDUCE_F32;
+	r.clock = 3;
+	refused(w, &r, -EINVAL, "clock 3 is too far ahead: the next one of this member is 1");
+	r.clock = 1;
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	refused(w, &r, -EEXIST, "clock 1 is past");
+	r.clock = 2;
+	refused(w, &r, -EAGAIN, "pull first");
+	r = ask(GROUP_POLICY);
+	strcpy(r.policy, "k-of-n 3");
+	refused(w, &r, -EINVAL, "the group has 2 members");
+	strcpy(r.policy, "fast: bsp");
+	refused(w, &r, -EINVAL, "no row for a cohort");
+	world_free(w);
+}
+
+static void a_late_contribution_is_refused_or_carried(void **state)
+{
+	for (int carry = 0; carry < 2; carry++) {
+		struct world *w = world_new(5, 0, carry ? "k-of-n 1" : "k-of-n 1 late refuse", 0);
+		struct group_request r = ask(GROUP_JOIN);
+		struct group_answer answer;
+		char text[128];
+
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+		r.member = 78;
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+		r = ask(GROUP_PUSH);
+		r.clock = 1;
+		world_contribution(w, 77, 1, 1);
+		world_contribution(w, 78, 1, 1);
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+		world_run(w, 1000 * WORLD_MS); /* its round closes */
+		r.member = 78;
+		if (carry)
+			assert_int_equal(world_ask(w, &r, &answer, text), 0);
+		else
+			refused(w, &r, -ETIME, "late");
+		r.step = GROUP_PULL;
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+		assert_int_equal(answer.round, carry ? 2 : 1);
+		assert_int_equal(answer.clock, 1); /* it goes on with the others */
+		r = ask(GROUP_INFO);
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+		assert_int_equal(answer.late, carry);
+		assert_int_equal(answer.refused, !carry);
+		assert_int_equal(answer.page, 2);
+		world_free(w);
+	}
+}
+
+static void a_removed_group_is_gone(void **state)
+{
+	struct world *w = world_new(6, 2, "bsp", 0);
+	struct group_request r = ask(GROUP_REMOVE);
+	struct group_answer answer;
+	char text[128];
+
+	world_run(w, 500 * WORLD_MS);
+	for (uint32_t i = 0; i < w->clients; i++)
+		w->client[i].state = CLIENT_DEAD;
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	r.step = GROUP_OPEN;
+	refused(w, &r, -ENOENT, "no such group");
+	for (uint32_t i = 0; i < w->names; i++)
+		if (w->name[i].there)
+			fail_msg("%s is left", w->name[i].name);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(policies_are_compiled),
+		cmocka_unit_test(wrong_policies_name_the_position),
+		cmocka_unit_test(a_policy_is_shown_as_a_table),
+		cmocka_unit_test(clocks_follow_the_minimum),
+		cmocka_unit_test(clocks_know_who_is_ahead),
+		cmocka_unit_test(clocks_hold_many),
+		cmocka_unit_test(wrong_groups_are_refused),
+		cmocka_unit_test(wrong_contributions_are_refused),
+		cmocka_unit_test(a_late_contribution_is_refused_or_carried),
+		cmocka_unit_test(a_removed_group_is_gone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

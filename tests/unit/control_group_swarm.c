@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Random runs of a group: loss, doubles, reordering, deaths of owner, processes and nodes, changes
+ * of policy at any moment. The world checks the invariants (groups.h) after each event. After the
+ * faults every live member must go on.
+ *
+ * usage: unit_control_group_swarm [--seed N [--runs M]]
+ */
+#include "control_group_world.h"
+
+static uint64_t swarm_seed = 1, swarm_runs = 30;
+
+static const char *const swarm_policies[] = {
+	"bsp",
+	"ssp 2",
+	"asp",
+	"k-of-n 2",
+	"k-of-n 3 deadline 20ms late refuse",
+	"bsp deadline 30ms",
+	"fast: bsp, slow: ssp 3",
+	"fast: bsp, slow: asp",
+	"fast: k-of-n 1, slow: ssp 1",
+	"auto",
+	"ssp 0",
+};
+
+enum { SWARM_POLICIES = sizeof(swarm_policies) / sizeof(swarm_policies[0]) };
+
+static const char *swarm_policy(struct world *w)
+{
+	return swarm_policies[world_random(w, SWARM_POLICIES)];
+}
+
+static void swarm_fault(struct world *w, bool swaps)
+{
+	uint32_t i = world_random(w, w->clients);
+
+	switch (world_random(w, swaps ? 5 : 4)) {
+	case 0:
+		world_kill_owner(w);
+		break;
+	case 1:
+		world_kill_client(w, i, false);
+		break;
+	case 2:
+		world_kill_client(w, i, true);
+		break;
+	case 3:
+		if (w->client[i].state == CLIENT_DEAD)
+			world_start_client(w, i);
+		break;
+	default:
+		world_policy(w, swarm_policy(w));
+		break;
+	}
+}
+
+/* All clients that live must contribute more, and their results must come. */
+static void swarm_heal(struct world *w, uint64_t seed)
+{
+	uint64_t before;
+
+	w->loss = w->doubles = 0;
+	for (uint32_t i = 0; i < w->clients; i++)
+		if (w->client[i].state == CLIENT_DEAD)
+			world_start_client(w, i);
+	world_run(w, 12000 * WORLD_MS); /* grace, and reduces whose sources are lost */
+	before = world_pushed(w);
+	world_run(w, 4000 * WORLD_MS);
+	if (world_pushed(w) < before + 5) {
+		print_message("seed %llu: a member does not go on\n", (unsigned long long)seed);
+		world_show(w);
+	}
+	assert_true(world_pushed(w) >= before + 5);
+}
+
+static void swarm(uint64_t seed, bool swaps, bool faults)
+{
+	struct world *w = world_new(seed, 3 + (uint32_t)seed % (WORLD_MEMBERS - 2),
+				    swarm_policies[seed % SWARM_POLICIES], seed / 7 % 2);
+
+	w->loss = faults ? world_random(w, 20) : 0;
+	w->doubles = faults ? 10 : 0;
+	for (uint32_t i = 0; i < 12; i++) {
+		world_run(w, (1 + world_random(w, 300)) * WORLD_MS);
+		if (faults)
+			swarm_fault(w, swaps);
+		else if (swaps)
+			world_policy(w, swarm_policy(w));
+	}
+	swarm_heal(w, seed);
+	assert_true(w->results > 0);
+	world_free(w);
+}
+
+static void swarm_all(bool swaps, bool faults)
+{
+	for (uint64_t seed = swarm_seed; seed < swarm_seed + swarm_runs; seed++) {
+		if (getenv("SWARM_VERBOSE"))
+			print_message("seed %llu\n", (unsigned long long)seed);
+		swarm(seed, swaps, faults);
+	}
+}
+
+static void calm(void **state)
+{
+	swarm_all(false, false);
+}
+
+static void policies_change(void **state)
+{
+	swarm_all(true, false);
+}
+
+static void faults_happen(void **state)
+{
+	swarm_all(false, true);
+}
+
+static void everything_happens(void **state)
+{
+	swarm_all(true, true);
+}
+
+/* Under ssp S nothing is staler than S, whatever happens to messages. */
+static void staleness_is_bounded(void **state)
+{
+	static const char *const policies[] = {"bsp", "ssp 1", "ssp 2", "ssp 5"};
+	static const uint64_t slack[] = {0, 1, 2, 5};
+	uint64_t stalest = 0;
+
+	for (uint64_t seed = swarm_seed; seed < swarm_seed + swarm_runs; seed++) {
+		struct world *w = world_new(seed, 4, policies[seed % 4], 0);
+
+		w->client[0].pace_ns = 60 * WORLD_MS;
+		w->slack = slack[seed % 4];
+		w->loss = w->doubles = 5;
+		world_run(w, 2000 * WORLD_MS);
+		stalest = w->stalest > stalest ? w->stalest : stalest;
+		world_free(w);
+	}
+	assert_true(swarm_runs < 4 || stalest >= 2); /* else nothing was judged */
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(calm),
+		cmocka_unit_test(policies_change),
+		cmocka_unit_test(faults_happen),
+		cmocka_unit_test(everything_happens),
+		cmocka_unit_test(staleness_is_bounded),
+	};
+
+	if (argc >= 3 && strcmp(argv[1], "--seed") == 0) {
+		swarm_seed = strtoull(argv[2], NULL, 10);
+		swarm_runs = argc >= 5 ? strtoull(argv[4], NULL, 10) : 1;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
