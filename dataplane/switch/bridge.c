@@ -74,6 +74,74 @@ const uint8_t *bridge_contribution(const uint8_t *frame, uint32_t frame_bytes, u
 	return frame + BRIDGE_FRAME_HEADERS;
 }
 
+static uint32_t sum_words(const uint8_t *at, uint32_t bytes, uint32_t sum)
+{
+	uint64_t wide = sum;
+	for (; bytes >= 4; at += 4, bytes -= 4) {
+		uint32_t word;
+		memcpy(&word, at, 4);
+		wide += word;
+	}
+	if (bytes >= 2)
+		wide += (uint32_t)at[0] | (uint32_t)at[1] << 8;
+	if (bytes & 1)
+		wide += at[bytes - 1];
+	wide = (wide & 0xffffffff) + (wide >> 32);
+	wide = (wide & 0xffffffff) + (wide >> 32);
+	wide = (wide & 0xffff) + (wide >> 16);
+	return (uint32_t)((wide & 0xffff) + (wide >> 16));
+}
+
+/* Where the UDP or TCP header of a whole IP packet is, its bytes with what follows, and the sum of
+ * its pseudo-header; 0: there is none. */
+static uint32_t find_checksum(const uint8_t *frame, uint32_t frame_bytes, uint32_t *bytes,
+			      uint8_t *protocol, uint32_t *pseudo)
+{
+	uint32_t at = 14 + 40, length;
+	if (frame_bytes < 14 + 20)
+		return 0;
+	if (frame[12] == 0x08 && frame[13] == 0 && frame[14] >> 4 == 4) {
+		at = 14 + (frame[14] & 15) * 4u;
+		length = (uint32_t)frame[16] << 8 | frame[17];
+		if ((frame[20] & 0x3f) || frame[21] || length + 14 > frame_bytes ||
+		    at > length + 14)
+			return 0;
+		*bytes = length + 14 - at;
+		*protocol = frame[23];
+		*pseudo = sum_words(frame + 26, 8, 0);
+	} else if (frame_bytes >= at && frame[12] == 0x86 && frame[13] == 0xdd) {
+		*bytes = (uint32_t)frame[18] << 8 | frame[19];
+		*protocol = frame[20];
+		*pseudo = sum_words(frame + 22, 32, 0);
+		if (*bytes > frame_bytes - at)
+			return 0;
+	} else {
+		return 0;
+	}
+	uint8_t rest[4] = {0, *protocol, (uint8_t)(*bytes >> 8), (uint8_t)*bytes};
+	*pseudo = sum_words(rest, 4, *pseudo);
+	return at;
+}
+
+void bridge_fill_checksum(uint8_t *frame, uint32_t frame_bytes)
+{
+	uint32_t bytes = 0, pseudo = 0, at, offset;
+	uint8_t protocol = 0;
+	uint16_t has, sum;
+	at = find_checksum(frame, frame_bytes, &bytes, &protocol, &pseudo);
+	offset = protocol == IPPROTO_UDP ? 6 : 16;
+	if (at == 0 || (protocol != IPPROTO_UDP && protocol != IPPROTO_TCP) || bytes < offset + 2)
+		return;
+	memcpy(&has, frame + at + offset, 2);
+	if (has != pseudo)
+		return;
+	/* over all, with the pseudo-header's sum where the checksum will be */
+	sum = (uint16_t)~sum_words(frame + at, bytes, 0);
+	if (sum == 0 && protocol == IPPROTO_UDP)
+		sum = 0xffff;
+	memcpy(frame + at + offset, &sum, 2);
+}
+
 static uint16_t ip_checksum(const struct iphdr *ip)
 {
 	uint16_t words[10];

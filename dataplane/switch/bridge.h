@@ -38,6 +38,10 @@ const uint8_t *bridge_contribution(const uint8_t *frame, uint32_t frame_bytes, u
 /* The headers of an answer of so many bytes before them, from that address to the group. */
 void bridge_write_headers(uint8_t *frame, uint32_t payload_bytes, uint32_t group, uint32_t address);
 
+/* A virtual cable may bring frames whose UDP or TCP checksum covers the pseudo-header alone, for a
+ * card that would fill it (CHECKSUM_PARTIAL of Linux): fills it, if it is such a one. */
+void bridge_fill_checksum(uint8_t *frame, uint32_t frame_bytes);
+
 /* Turns an ARP request for that address into its answer, in place. False: it is none. */
 bool bridge_answer_arp(uint8_t *frame, uint32_t frame_bytes, const uint8_t address[4]);
 

@@ -28,7 +28,6 @@ enum {
 	DESCRIPTORS = 1024,
 	ANSWERS = 8191, /* answers under way */
 	MTU = 1500,
-	TURNS_AWAKE = 4,
 };
 
 struct port_out {
@@ -198,7 +197,9 @@ static void ports_flood(struct ports *p, unsigned from, struct rte_mbuf *m)
 
 static void ports_forward(struct ports *p, unsigned from, struct rte_mbuf *m)
 {
-	unsigned to = bridge_forward(&p->bridge, from, rte_pktmbuf_mtod(m, uint8_t *));
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	unsigned to = bridge_forward(&p->bridge, from, frame);
+	bridge_fill_checksum(frame, m->data_len);
 	if (to == from) {
 		rte_pktmbuf_free(m);
 		return;
@@ -242,30 +243,29 @@ static void ports_take(struct ports *p, unsigned from, struct rte_mbuf *m, uint6
 		ports_answer(p, &a);
 }
 
-static unsigned ports_turn(struct ports *p)
+/* One look at each port that has frames: to look at an empty one would be a system call. */
+static void ports_turn(struct ports *p, const struct pollfd *f)
 {
 	struct rte_mbuf *m[BURST];
 	struct aggregate_answer a;
-	unsigned total = 0;
 	for (unsigned i = 0; i < p->count; i++) {
+		if (!(f[i].revents & POLLIN))
+			continue;
 		unsigned n = rte_eth_rx_burst(p->id[i], 0, m, BURST);
 		uint64_t now = n ? switch_now_ns() : 0;
 		for (unsigned k = 0; k < n; k++)
 			ports_take(p, i, m[k], now);
-		total += n;
+		p->w->count.received += n;
 	}
-	p->w->count.received += total;
 	while (aggregate_expire(&p->w->pool, switch_now_ns(), &a))
 		ports_answer(p, &a);
 	for (unsigned i = 0; i < p->count; i++)
 		if (p->out[i].count)
 			port_flush(p, i);
-	return total;
 }
 
-static void ports_wait(struct ports *p)
+static void ports_wait(struct ports *p, struct pollfd *f)
 {
-	struct pollfd f[SWITCH_PORTS_MAX];
 	uint64_t now = switch_now_ns(), at = aggregate_timeout(&p->w->pool),
 		 most = now + 100000000u;
 	for (unsigned i = 0; i < p->count; i++) {
@@ -275,7 +275,8 @@ static void ports_wait(struct ports *p)
 	}
 	uint64_t left = at <= now ? 0 : (at < most ? at : most) - now;
 	struct timespec t = {.tv_nsec = (long)left};
-	ppoll(f, p->count, &t, NULL);
+	if (ppoll(f, p->count, &t, NULL) <= 0)
+		memset(f, 0, p->count * sizeof(*f));
 }
 
 static void ports_close(struct ports *p)
@@ -296,10 +297,10 @@ int ports_run(struct switch_state *w, const volatile sig_atomic_t *stop)
 	if (!error)
 		log_info("switches %u ports, aggregates at UDP port %u: %u groups of %u slots",
 			 p.count, AGGREGATE_PORT, w->options->groups, w->options->window);
-	for (unsigned idle = 0; !error && !*stop;) {
-		idle = ports_turn(&p) ? 0 : idle + 1;
-		if (idle >= TURNS_AWAKE)
-			ports_wait(&p);
+	while (!error && !*stop) {
+		struct pollfd f[SWITCH_PORTS_MAX];
+		ports_wait(&p, f);
+		ports_turn(&p, f);
 	}
 	ports_close(&p);
 	return error;

@@ -156,7 +156,7 @@ def create_host(config, node):
                 lines.append(f"neigh add {node_ip6(other)} lladdr {node_mac(other)} dev eth0"
                              " nud permanent")
     ip_batch(netns, lines)
-    if config["vdev"] == "af_xdp" or config.get("switch") == "dpdk":
+    if config["vdev"] == "af_xdp":
         # frames of kernel sockets reach XDP programs as they are: with whole checksums
         run("ip", "netns", "exec", netns, "ethtool", "-K", "eth0", "tx", "off")
     if config["rate"]:

@@ -99,6 +99,36 @@ static void answers_are_frames_to_the_group(void **state)
 	assert_memory_equal(frame, ((uint8_t[]){1, 0, 0x5e, 83, 0x56, 0x78}), 6);
 }
 
+/* As the kernel gives it to a veth: the sum of the pseudo-header alone. */
+static void half_checksums_are_filled(void **state)
+{
+	uint8_t frame[200], before[200];
+	uint32_t bytes, address;
+	for (uint16_t payload = 0; payload < 70; payload++) {
+		uint32_t length = make_contribution(frame, payload), sum = 0;
+		for (unsigned i = 0; i < payload; i++)
+			frame[BRIDGE_FRAME_HEADERS + i] = (uint8_t)(i * 37 + payload);
+		for (unsigned i = 26; i < 34; i += 2)
+			sum += (uint32_t)frame[i] << 8 | frame[i + 1];
+		sum += 17u + 8u + payload;
+		sum = (sum & 0xffff) + (sum >> 16);
+		frame[40] = (uint8_t)(sum >> 8), frame[41] = (uint8_t)sum;
+		bridge_fill_checksum(frame, length);
+		for (unsigned i = 34; i < length; i += 2)
+			sum += (uint32_t)frame[i] << 8 | (i + 1 < length ? frame[i + 1] : 0);
+		while (sum >> 16)
+			sum = (sum & 0xffff) + (sum >> 16);
+		assert_int_equal(sum, 0xffff);
+		memcpy(before, frame, length); /* a whole one stays as it is */
+		bridge_fill_checksum(frame, length);
+		assert_memory_equal(frame, before, length);
+		assert_non_null(bridge_contribution(frame, length, &bytes, &address));
+		for (uint32_t cut = 0; cut < length; cut++) /* nothing outside is touched */
+			bridge_fill_checksum(frame, cut);
+		assert_memory_equal(frame, before, length);
+	}
+}
+
 static void arp_for_its_address_is_answered(void **state)
 {
 	static const uint8_t own[4] = {10, 77, 255, 254}, mac[6] = {2, 0, 0, 0, 0, 9};
@@ -123,6 +153,7 @@ int main(void)
 		cmocka_unit_test(addresses_are_learnt_and_move),
 		cmocka_unit_test(contributions_are_recognised),
 		cmocka_unit_test(answers_are_frames_to_the_group),
+		cmocka_unit_test(half_checksums_are_filled),
 		cmocka_unit_test(arp_for_its_address_is_answered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
