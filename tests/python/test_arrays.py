@@ -97,8 +97,20 @@ def test_what_is_no_array_of_numbers_is_refused(node):
                         (numpy.zeros((4, 4))[:, 1:], "ascontiguousarray")):
         with pytest.raises(TypeError, match=word):
             node.put("refused", array)
+        with node.create("refused", 1000) as writer:
+            with pytest.raises(TypeError, match=word):
+                writer.write(array)
+            writer.abort()
+    with pytest.raises(TypeError, match="ascontiguousarray"):
+        node.put("refused", memoryview(b"0123456789")[::2])
     with pytest.raises(sarissa.NotFound):
         node.get("refused", timeout=0)
+    for size in (-1, 2**64):
+        with pytest.raises(ValueError, match="between 0 and"):
+            node.create("refused", size)
+    for arguments in ({"dtype": "O", "shape": 3}, {"dtype": "f8", "shape": -3}):
+        with pytest.raises(ValueError, match="no object can be"):
+            node.create("refused", **arguments)
 
 
 def test_a_name_has_one_meaning(node):
@@ -177,7 +189,11 @@ def test_reduces_know_arrays(nodes):
     with pytest.raises(sarissa.InvalidArgument, match="size"):
         nodes[0].reduce("none", ["part0", "short"], dtype="f64", timeout=20)
         nodes[0].reduce_sources("none", timeout=20)
-    for name in ("total", "largest", "other", "dates", "short", *names):
+    nodes[0].put("odd", b"12345")
+    with pytest.raises(sarissa.InvalidArgument, match="5 bytes"):
+        nodes[0].reduce("none", ["odd"], dtype="f64", timeout=20)
+        nodes[0].reduce_sources("none", timeout=20)
+    for name in ("total", "largest", "other", "dates", "short", "odd", *names):
         nodes[0].delete(name)
 
 

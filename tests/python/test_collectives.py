@@ -91,7 +91,30 @@ def test_broadcast(nodes):
     nodes[0].broadcast("everywhere", [])
     with pytest.raises(sarissa.InvalidArgument, match="no such node"):
         nodes[0].broadcast("everywhere", [9], timeout=60)
+    for number in (-1, 2**32, 2**70):
+        with pytest.raises(ValueError, match=f"no node has the number {number}"):
+            nodes[0].broadcast("everywhere", [number], timeout=60)
     nodes[0].delete("everywhere")
+
+
+def test_timeouts(node):
+    """Negative ones are refused, huge ones are without end."""
+    node.put("there", b"x")
+    calls = {"get": lambda timeout: node.get("there", timeout), "gather": lambda timeout: node.gather(["there"], timeout),
+             "broadcast": lambda timeout: node.broadcast("there", timeout=timeout),
+             "reader": lambda timeout: node.reader("there", timeout).read(),
+             "array": lambda timeout: node.get_array("there", "u1", timeout=timeout),
+             "reduce": lambda timeout: (node.reduce("of it", ["there"], dtype="u1", timeout=timeout),
+                                        node.reduce_sources("of it", timeout), node.delete("of it")),
+             "allreduce": lambda timeout: (node.allreduce("of it", ["there"], dtype="u1", timeout=timeout),
+                                           node.delete("of it"))}
+    for call in calls.values():
+        for timeout in (-1, float("nan"), float("-inf"), -10**400):
+            with pytest.raises(ValueError, match="not negative"):
+                call(timeout)
+        for timeout in (None, float("inf"), 1e300, 10**400, 9223372036.8, 9.2e9):
+            call(timeout)
+    node.delete("there")
 
 
 def test_a_signal_ends_them(node):

@@ -198,6 +198,27 @@ def test_another_version_is_refused(dask):
     dask.client.unregister_worker_plugin("older")
 
 
+@pytest.mark.parametrize("ttl", [0, -1, float("nan"), 1e10])
+def test_a_time_that_no_lease_can_have(ttl):
+    with pytest.raises(ValueError, match="ten years"):
+        sarissa.dask.Plugin(ttl)
+
+
+def test_objects_that_others_delete(dask, local):
+    """Who has the array puts it again."""
+    made = dask.submit(lambda: numpy.arange(MIB, dtype="f8"), node=0)
+    first = dask.submit(lambda array: array, made, node=1)
+    distributed.wait(first)
+    with local.open(2) as node:
+        for info in node.ls("dask/"):
+            node.delete(info.id, raw=True)
+    for got in (made, first):
+        line, _, total = dask.submit(where_is, got, node=2).result()
+        assert "memfd" in line and total == MIB * (MIB - 1) // 2
+    del made, first, got
+    until(lambda: not objects(local), lambda: objects(local))
+
+
 def test_a_worker_without_a_node(dask, local, monkeypatch):
     """It takes part Dask's own way, and so do the others towards it."""
     dask.start("worker", None, "--scheduler-file", dask.folder / "scheduler", "--host", "127.0.0.1", "--name", 9,
@@ -243,8 +264,12 @@ def test_a_killed_workers_objects_go(dask, local):
 def test_reduces_that_fail(dask):
     """The last one: Dask's client keeps the frame that an exception was raised in, and so these futures."""
     futures = [dask.submit(lambda: numpy.ones((4, MIB // 8)), node=i) for i in range(2)]
-    with pytest.raises(ValueError, match="mean"):
-        sarissa.dask.reduce(futures, "mean")
+    for wrong, how, kind, words in ((futures, {"op": "mean"}, ValueError, "mean"), ([], {}, ValueError, "1 to 1024"),
+                                    (1025 * futures[:1], {}, ValueError, "in steps"), ([7], {}, TypeError, "no future"),
+                                    (futures, {"timeout": -1}, ValueError, "not negative")):
+        for call in (sarissa.dask.reduce, sarissa.dask.allreduce):
+            with pytest.raises(kind, match=words):
+                call(wrong, **how)
 
     def fails():
         raise KeyError("of the task")

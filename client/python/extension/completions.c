@@ -283,9 +283,15 @@ static uint32_t *nodes_of(PyObject *list, unsigned *count)
 		return (uint32_t *)PyErr_NoMemory();
 	*count = length > SAR_NODES_MAX ? SAR_NODES_MAX + 1 : (unsigned)length;
 	for (unsigned i = 0; i < *count; i++) {
-		unsigned long node = PyLong_AsUnsignedLong(PyList_GetItem(list, i));
-		if (!PyErr_Occurred() && node > UINT32_MAX)
-			PyErr_SetString(PyExc_ValueError, "no node has such a number");
+		PyObject *number = PyList_GetItem(list, i);
+		unsigned long node = PyLong_AsUnsignedLong(number);
+		bool wrong = PyErr_Occurred() ? PyErr_ExceptionMatches(PyExc_OverflowError)
+					      : node > UINT32_MAX;
+		if (wrong) {
+			PyErr_Clear();
+			PyErr_Format(PyExc_ValueError,
+				     "no node has the number %R: use those of nodes()", number);
+		}
 		if (PyErr_Occurred()) {
 			free(nodes);
 			return NULL;

@@ -34,7 +34,7 @@ def timeout_ns(seconds: Optional[float], what: str = "timeout") -> int:
         return FOREVER
     if not seconds >= 0:
         raise ValueError(f"a {what} of {seconds} s: it is not negative; None waits without limit")
-    return int(min(seconds * 1e9, FOREVER))
+    return int(seconds * 1e9) if seconds < FOREVER / 1e9 else FOREVER
 
 
 def unsigned(value: int, bits: int) -> int:

@@ -37,6 +37,7 @@ from distributed.utils import has_keyword
 from . import _sarissa
 from ._dask_store import Store
 from ._errors import Error, Exists, Refused, TimedOut
+from ._leases import ttl_ns
 from ._names import dtype_of, op_of, timeout_ns
 from ._node import mine, reduce_request, shaped
 from ._waits import SLICE_NS, finish
@@ -47,6 +48,7 @@ LARGE_BYTES = 1 << 20
 MARK = b"sarissa object: "  # then the id; a frame of our messages
 HANDSHAKE = "sarissa"
 BRANCHES = 1 << 10
+SOURCES_MAX = 1024
 REDUCE_S = 3600.0  # of a reduce without a timeout: so long it stays when all workers are killed
 _store: Optional[Store] = None
 _dumps: Dict[type, Callable[..., Any]] = {}  # Dask's own, by what they take
@@ -379,6 +381,7 @@ class Plugin(distributed.WorkerPlugin):
 
     def __init__(self, ttl: float = 10.0) -> None:
         self.ttl, self.version = ttl, _sarissa.version
+        ttl_ns(ttl)
         try:
             _open_store(ttl)
         except Refused:
@@ -500,10 +503,14 @@ def _end(result: Any, sources: Sequence[_Described]) -> Any:
     return result
 
 
-def _begin(futures: Sequence[Any], op: str) -> Tuple[Any, str, List[str], List[Any]]:
+def _begin(futures: Sequence[Any], op: str, timeout: Optional[float]) -> Tuple[Any, str, List[str], List[Any]]:
     op_of(op)
-    if not futures:
-        raise ValueError("a reduce needs at least one future")
+    timeout_ns(timeout)
+    for future in futures:
+        if not isinstance(future, distributed.Future):
+            raise TypeError(f"{future!r} is no future: submit() or scatter() it, or use numpy's sum")
+    if not 1 <= len(futures) <= SOURCES_MAX:
+        raise ValueError(f"a reduce has 1 to {SOURCES_MAX} futures, not {len(futures)}: reduce in steps")
     client = futures[0].client
     base = f"dask-reduce/{uuid.uuid4().hex}"
     sources = [f"{base}/{i}" for i in range(len(futures))]
@@ -530,7 +537,7 @@ def reduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = N
     """A future of the sum (or another of sarissa.OPS) of the arrays of futures, which all have one type and
     shape. It is made in the network, from each array as its task finishes, until timeout seconds (an hour)
     after the first one. It ends when its future is released, or one of futures is cancelled."""
-    client, base, sources, described = _begin(futures, op)
+    client, base, sources, described = _begin(futures, op, timeout)
     result = client.submit(_result, described[0], base, sources, op, False, timeout, pure=False)
     return client.submit(_end, result, described, pure=False)
 
@@ -538,6 +545,6 @@ def reduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = N
 def allreduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = None) -> List[Any]:
     """The same with a future of the result for each of futures: every worker that has one of the arrays
     gets the result while it is made."""
-    client, base, sources, described = _begin(futures, op)
+    client, base, sources, described = _begin(futures, op, timeout)
     results = [client.submit(_result, one, base, sources, op, True, timeout, pure=False) for one in described]
     return [client.submit(_end, result, described, pure=False) for result in results]
