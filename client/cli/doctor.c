@@ -118,6 +118,7 @@ int doctor_run(const struct cli_args *args)
 	doctor_check_processes(&d);
 	doctor_check_control(&d);
 	doctor_check_counters(&d);
+	doctor_check_card(&d);
 	doctor_check_paths(&d);
 	doctor_check_host(&d);
 	doctor_seen_save(args->socket, &d.now);

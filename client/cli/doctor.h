@@ -44,6 +44,8 @@ void doctor_check_node(struct doctor *d);
 void doctor_check_processes(struct doctor *d);
 /* doctor_counters.c: of the dataplane */
 void doctor_check_counters(struct doctor *d);
+/* doctor_card.c */
+void doctor_check_card(struct doctor *d);
 /* doctor_paths.c */
 void doctor_check_paths(struct doctor *d);
 /* doctor_control.c */

@@ -26,6 +26,20 @@ static uint64_t doctor_meminfo(const char *name)
 	return value;
 }
 
+/* Of 1 GiB, which not every machine has. */
+static void doctor_giant_pages(struct doctor *d)
+{
+	static const char folder[] = "/sys/kernel/mm/hugepages/hugepages-1048576kB";
+	char path[96], all[32], some[32];
+	snprintf(path, sizeof(path), "%s/nr_hugepages", folder);
+	if (!doctor_read_line(path, all, sizeof(all)) || atoi(all) == 0)
+		return;
+	snprintf(path, sizeof(path), "%s/free_hugepages", folder);
+	if (doctor_read_line(path, some, sizeof(some)))
+		doctor_report(d, DOCTOR_OK, "1 GiB pages", NULL,
+			      "%s of %s are free; a store of whole GiB takes them", some, all);
+}
+
 static void doctor_hugepages(struct doctor *d)
 {
 	uint64_t total = doctor_meminfo("HugePages_Total"), free = doctor_meminfo("HugePages_Free");
@@ -168,6 +182,7 @@ void doctor_check_host(struct doctor *d)
 {
 	doctor_kernel(d);
 	doctor_hugepages(d);
+	doctor_giant_pages(d);
 	doctor_memlock(d);
 	doctor_cpu(d);
 	doctor_clock(d);

@@ -239,6 +239,11 @@ static void port_describe(const struct options *o, struct port *p)
 {
 	int n = snprintf(p->text, sizeof(p->text), "%s %.40s", port_kind_name(p->kind),
 			 o->port.name);
+	if (p->kind == PORT_PCI) {
+		const char *way = p->queues == 1 ? "" : p->steered ? ", by rule" : ", by hash";
+		snprintf(p->text, sizeof(p->text), "pci %s (%.24s%s)", p->card.address,
+			 p->card.driver, way);
+	}
 	if (p->kind != PORT_AF_XDP || n >= (int)sizeof(p->text))
 		return;
 	snprintf(p->text + n, sizeof(p->text) - (size_t)n, " (%s, %s)",

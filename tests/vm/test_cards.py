@@ -117,6 +117,9 @@ def objects_cross_a_card_of_uio():
     try:
         with nodes(card) as (a, b):
             cross(a, b, 2 * MIB)
+            said = a.guest.run("sarissa doctor")[1]
+            assert "has the driver uio_pci_generic: payload is copied" in said, said
+            assert "warn  payload" in said, said
             assert "the card reads payload" not in a.log() and a.counter("io_tx_in_place") == 0
             for guest in guests():
                 assert "nobody cared" not in guest.must("dmesg"), "an interrupt has stormed"
@@ -189,10 +192,15 @@ def everything_is_at_the_cards_memory_node():
         assert "worker 0: core 0 is at memory node 0, the card at node 1" in log, log
         assert "store of 1024 MiB in huge pages of 1 GiB" in log, log
         netlib.wait_for(lambda: guest.run("sarissa put far /bin/busybox")[0] == 0, netlib.PATIENCE_S, "a put")
+        said = guest.run("sarissa doctor")[1]
+        for line in ("warn  memory node   the card is at node 1, and 1 workers are, or may be, elsewhere",
+                     f"ok    card          {FAR_ADDRESS} has the driver vfio-pci, in IOMMU group",
+                     "ok    1 GiB pages   0 of 2 are free"):
+            assert line in said, said
         maps = guest.must("grep sarissa-store /proc/$(cat /tmp/dataplane.pid)/numa_maps")
         assert "prefer:1" in maps and "N1=1" in maps and "N0" not in maps, maps
         node.end()
-        node = Node(guest, FAR_ADDRESS, "--cores", "1")
+        node = Node(guest, FAR_ADDRESS, "--store", "16", "--cores", "1")
         node.begin()
         assert "memory node" not in node.log(), node.log()
         node.end()
