@@ -148,6 +148,10 @@ static inline unsigned engine_transmit(struct engine *e, struct packet_out *out,
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
 		 uint16_t payload_length);
 
+/* The same where the payload is to be sent from behind the head: copies it there. */
+void packet_seal_copy(uint8_t *head, uint16_t head_length, const uint8_t *payload,
+		      uint16_t payload_length);
+
 /* Runs timers that are due, and a bounded share of the contributions of LOCAL edges that came late:
  * while there are more, engine_next_timeout() says now. */
 void engine_tick(struct engine *e, uint64_t now_ns);

@@ -1,48 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <isa-l/crc.h>
-#ifdef __SSE4_2__
-#include <nmmintrin.h>
-#endif
 #include "wire.h"
+#include "crc.h"
 #include "engine.h"
-
-/* ISA-L's CRC for AVX-512 leaves the upper halves of the vector registers in use. On Intel's
- * processors since Ice Lake the next SSE instruction, ours or the compiler's, then waits for some
- * hundred cycles. */
-static inline void wire_crc_end(void)
-{
-#ifdef __x86_64__
-	if (__builtin_cpu_supports("avx"))
-		__asm__ volatile("vzeroupper" ::: "memory");
-#endif
-}
-
-/* ISA-L's iSCSI CRC takes a non-const pointer but only reads. */
-static uint32_t wire_crc_bytes(uint32_t crc, const uint8_t *bytes, uint32_t length)
-{
-	crc = crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, crc);
-	wire_crc_end();
-	return crc;
-}
-
-/* For some words: calling the library, made for long data, costs several times as much. */
-static uint32_t wire_crc_word(uint32_t crc, const uint8_t *word)
-{
-#ifdef __SSE4_2__
-	return (uint32_t)_mm_crc32_u64(crc, wire_get64(word));
-#else
-	return wire_crc_bytes(crc, word, 8);
-#endif
-}
-
-static uint32_t wire_crc_half(uint32_t crc, const uint8_t *half)
-{
-#ifdef __SSE4_2__
-	return _mm_crc32_u32(crc, wire_get32(half));
-#else
-	return wire_crc_bytes(crc, half, 4);
-#endif
-}
 
 /* From byte `at` on, in two parts. */
 static uint32_t wire_crc_rest(uint32_t crc, uint32_t at, const uint8_t *head, uint32_t head_length,
@@ -53,16 +12,16 @@ static uint32_t wire_crc_rest(uint32_t crc, uint32_t at, const uint8_t *head, ui
 		payload_length = 0;
 	}
 	if (head_length > at)
-		crc = wire_crc_bytes(crc, head + at, head_length - at);
+		crc = crc_bytes(crc, head + at, head_length - at);
 	if (payload_length > 0)
-		crc = wire_crc_bytes(crc, payload, payload_length);
+		crc = crc_bytes(crc, payload, payload_length);
 	return ~crc;
 }
 
 uint32_t wire_crc(const uint8_t *head, uint32_t head_length, const uint8_t *payload,
 		  uint32_t payload_length)
 {
-	uint32_t crc = wire_crc_word(wire_crc_word(UINT32_MAX, head), head + 8);
+	uint32_t crc = crc_word(crc_word(UINT32_MAX, head), head + 8);
 
 	return wire_crc_rest(crc, WIRE_BODY, head, head_length, payload, payload_length);
 }
@@ -76,7 +35,7 @@ uint32_t wire_crc_conn(uint64_t from_incarnation, uint32_t from_conn, uint64_t t
 	wire_put64(known + 8, to_incarnation);
 	wire_put32(known + 16, from_conn);
 	wire_put32(known + 20, to_conn);
-	return wire_crc_bytes(UINT32_MAX, known, sizeof(known));
+	return crc_bytes(UINT32_MAX, known, sizeof(known));
 }
 
 uint32_t wire_crc_number(uint32_t state, uint64_t pn)
@@ -84,15 +43,25 @@ uint32_t wire_crc_number(uint32_t state, uint64_t pn)
 	uint8_t number[8];
 
 	wire_put64(number, pn);
-	return wire_crc_word(state, number);
+	return crc_word(state, number);
 }
 
 uint32_t wire_crc_chunk(uint32_t state, const uint8_t *head, uint32_t head_length,
 			const uint8_t *payload, uint32_t payload_length)
 {
-	uint32_t crc = wire_crc_half(wire_crc_word(state, head), head + CHUNK_AT_CHUNK);
+	uint32_t crc = crc_half(crc_word(state, head), head + CHUNK_AT_CHUNK);
 
 	return wire_crc_rest(crc, CHUNK_BODY, head, head_length, payload, payload_length);
+}
+
+uint32_t wire_crc_chunk_copy(uint32_t state, const uint8_t *head, uint32_t head_length, uint8_t *to,
+			     const uint8_t *payload, uint32_t payload_length)
+{
+	uint32_t crc = crc_half(crc_word(state, head), head + CHUNK_AT_CHUNK);
+
+	for (uint32_t at = CHUNK_BODY; at < head_length; at += 8) /* a short ack */
+		crc = crc_word(crc, head + at);
+	return ~crc_copy(crc, to, payload, payload_length);
 }
 
 uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation)
@@ -133,6 +102,20 @@ void wire_ack(uint8_t *p, uint64_t pn, const uint8_t *brief, uint32_t state)
 	memcpy(p + WIRE_ACK_AT_SHORT, brief, SHORT_AT_BITMAP);
 	wire_put32(p + CHUNK_AT_CRC, state);
 	memcpy(p + WIRE_ACK_AT_BITMAP, brief + SHORT_AT_BITMAP, SHORT_BYTES - SHORT_AT_BITMAP);
+}
+
+void packet_seal_copy(uint8_t *head, uint16_t head_length, const uint8_t *payload,
+		      uint16_t payload_length)
+{
+	uint8_t *at = head + CHUNK_AT_CRC, *to = head + head_length;
+
+	if (wire_is_chunk(head)) {
+		wire_put32(at, wire_crc_chunk_copy(wire_get32(at), head, head_length, to, payload,
+						   payload_length));
+		return;
+	}
+	memcpy(to, payload, payload_length);
+	packet_seal(head, head_length, to, payload_length);
 }
 
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,

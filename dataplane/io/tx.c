@@ -131,21 +131,27 @@ static bool tx_chain(struct worker *w, struct rail *r, struct rte_mbuf *m,
 	return true;
 }
 
-/* Puts the payload behind the header in m; returns where it lies. */
+/* Puts the payload behind the header in m, and the checksum over both into the header; returns
+ * where the payload lies. */
 static const uint8_t *tx_payload(struct worker *w, struct rail *r, struct rte_mbuf *m,
 				 const struct packet_out *out)
 {
+	const uint8_t *payload = out->payload;
+	uint64_t begin;
 	m->data_len = out->head_length;
 	m->pkt_len = out->head_length;
-	if (out->payload_length == 0 || (tx_chains(w, r, out) && tx_chain(w, r, m, out)))
-		return out->payload;
-	uint64_t begin = worker_stage_begin(w);
-	uint8_t *to = out->head + out->head_length;
-	memcpy(to, out->payload, out->payload_length); /* libc's: as wide as the processor can */
-	m->data_len = (uint16_t)(m->data_len + out->payload_length);
-	m->pkt_len = m->data_len;
-	worker_stage_end(w, IO_COPY, begin);
-	return to;
+	bool chained = out->payload_length > 0 && tx_chains(w, r, out) && tx_chain(w, r, m, out);
+	begin = worker_stage_begin(w);
+	if (out->payload_length == 0 || chained) {
+		packet_seal(out->head, out->head_length, payload, out->payload_length);
+	} else {
+		packet_seal_copy(out->head, out->head_length, payload, out->payload_length);
+		payload = out->head + out->head_length;
+		m->data_len = (uint16_t)(m->data_len + out->payload_length);
+		m->pkt_len = m->data_len;
+	}
+	worker_stage_end(w, IO_SEAL, begin);
+	return payload;
 }
 
 static void tx_headers_v6(const struct port *p, struct rte_mbuf *m, const struct packet_out *out,
@@ -200,9 +206,6 @@ static bool tx_frame(struct worker *w, struct rail *r, struct rte_mbuf *m,
 		return false;
 	}
 	const uint8_t *payload = tx_payload(w, r, m, out);
-	uint64_t begin = worker_stage_begin(w);
-	packet_seal(out->head, out->head_length, payload, out->payload_length);
-	worker_stage_end(w, IO_SEAL, begin);
 	if (last->v4) {
 		uint16_t length = (uint16_t)(out->head_length + out->payload_length);
 		ether_put_v4(&last->stamp, out->head, length, out->ecn);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes of a packet: the checksum against published values, the layout of the header. */
 #include "core_test.h"
+#include "crc.h"
 
 /* RFC 3720, B.4: 32 bytes each. The first 16 are the header, the rest the body. */
 static void published_checksums(void **state)
@@ -38,6 +39,51 @@ static void parts_sum_as_one(void **state)
 		packet_seal(whole, (uint16_t)WIRE_BODY, whole + WIRE_BODY,
 			    (uint16_t)(length - WIRE_BODY));
 		assert_int_equal(wire_get32(whole + WIRE_AT_CRC), want);
+	}
+}
+
+/* Whatever lengths and addresses: nothing but the range is written. */
+static void a_copy_has_the_same_sum(void **state)
+{
+	static uint8_t from[9100], to[9100];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (uint32_t k = 0; k < sizeof(from); k++)
+		from[k] = (uint8_t)draw(&seed);
+	for (uint32_t length = 0; length <= 9000; length += length < 1500 ? 1 : 211) {
+		uint32_t a = (uint32_t)draw(&seed) % 70, b = (uint32_t)draw(&seed) % 70;
+		uint32_t begin = (uint32_t)draw(&seed);
+
+		memset(to, 0xee, sizeof(to));
+		assert_int_equal(crc_copy(begin, to + b, from + a, length),
+				 crc_bytes(begin, from + a, length));
+		assert_memory_equal(to + b, from + a, length);
+		assert_true(to[b + length] == 0xee && (b == 0 || to[b - 1] == 0xee));
+	}
+}
+
+static void a_packet_is_sealed_and_copied_at_once(void **state)
+{
+	static const uint16_t heads[] = {CHUNK_BODY, CHUNK_BODY + SHORT_BYTES, 100};
+	uint8_t whole[1600], copied[1600], payload[1408];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (uint32_t k = 0; k < sizeof(payload); k++)
+		payload[k] = (uint8_t)draw(&seed);
+	for (size_t k = 0; k < sizeof(heads) / sizeof(heads[0]); k++) {
+		for (uint32_t i = 0; i < heads[k]; i++)
+			whole[i] = (uint8_t)draw(&seed);
+		if (heads[k] < 100)
+			wire_chunk(whole, 7, 8, 9, 10);
+		else
+			wire_header(whole, WIRE_PAYLOAD, 7, 8, 9);
+		memcpy(copied, whole, heads[k]);
+		memcpy(whole + heads[k], payload, sizeof(payload));
+		packet_seal(whole, heads[k], whole + heads[k], sizeof(payload));
+		packet_seal_copy(copied, heads[k], payload, sizeof(payload));
+		assert_memory_equal(copied, whole, heads[k] + sizeof(payload));
 	}
 }
 
@@ -147,6 +193,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_checksums),
 		cmocka_unit_test(parts_sum_as_one),
+		cmocka_unit_test(a_copy_has_the_same_sum),
+		cmocka_unit_test(a_packet_is_sealed_and_copied_at_once),
 		cmocka_unit_test(a_header_is_laid_out_as_documented),
 		cmocka_unit_test(the_documented_packets),
 		cmocka_unit_test(the_documented_short_acks),
