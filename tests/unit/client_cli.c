@@ -10,6 +10,7 @@
 #include "internal/control_counters.h"
 #include "internal/counters.h"
 #include "internal/peer_counters.h"
+#include "internal/plan_file.h"
 
 static void files_there_and_back(void **state)
 {
@@ -334,6 +335,52 @@ static void says_what_is_full_or_wrong(void **state)
 	unlink("control.counters");
 }
 
+static void write_plan(const struct plan_file *p)
+{
+	FILE *file = fopen("plan.last", "w");
+
+	fwrite(p, sizeof(*p), 1, file);
+	fclose(file);
+}
+
+/* What control wrote; a file of any other content is refused. */
+static void shows_the_last_plan(void **state)
+{
+	struct plan_file p = {.magic = PLAN_FILE_MAGIC,
+			      .nodes = 9,
+			      .levels = 3,
+			      .everyone = 1,
+			      .network = 1,
+			      .size = 8 << 20,
+			      .predicted_ns = 50000000,
+			      .measured_ns = 60000000,
+			      .level = {{1 << 20, 40000000, 50000000}, {1 << 20, 20000000, 0}},
+			      .planner = "hips-ring"};
+
+	assert_int_equal(shell("$CLI plan --last"), 4);
+	assert_non_null(strstr(output, "this node has coordinated no reduce with a plan"));
+	write_plan(&p);
+	assert_int_equal(shell("$CLI plan --last"), 0);
+	assert_string_equal(output, "allreduce of 8.0 MiB by 9 nodes, planner hips-ring\n"
+				    "                  bytes    predicted     measured\n"
+				    "all                         50.00 ms     60.00 ms   1.20 x\n"
+				    "level 0         1.0 MiB     40.00 ms     50.00 ms   1.25 x\n"
+				    "level 1         1.0 MiB     20.00 ms            -\n");
+	assert_int_equal(shell("$CLI plan --last --json"), 0);
+	assert_non_null(strstr(output, "\"planner\": \"hips-ring\""));
+	assert_int_equal(shell("$CLI plan --last --why"), 2);
+	p.levels = PLAN_FILE_LEVELS_MAX + 1;
+	write_plan(&p);
+	assert_int_equal(shell("$CLI plan --last"), 1);
+	assert_non_null(strstr(output, "plan.last is of another version"));
+	p.levels = 1;
+	memset(p.planner, 'x', sizeof(p.planner));
+	write_plan(&p);
+	assert_int_equal(shell("$CLI plan --last"), 1);
+	assert_int_equal(shell("echo x > plan.last; $CLI plan --last"), 1);
+	unlink("plan.last");
+}
+
 /* One connection, of which nothing new is told any more. */
 static void write_peers(void)
 {
@@ -549,6 +596,7 @@ int main(int argc, char **argv)
 		test_cli(shows_with_whom_it_is_lost),
 		test_cli(shows_nodes),
 		test_cli(says_what_is_full_or_wrong),
+		test_cli(shows_the_last_plan),
 		test_cli(shows_paths),
 		test_cli(shows_counters),
 		test_cli(json_of_transfers),
