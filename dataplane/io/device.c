@@ -84,6 +84,8 @@ static void device_choose(const struct options *o, struct port *p,
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (p->vlan && (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
 		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
+	if (p->kind == PORT_PCI)
+		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 	p->udp6_checksum = p->kind == PORT_PCI && !net_addr_is_v4(&p->addr) &&
 			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (p->udp6_checksum)

@@ -89,13 +89,14 @@ static void parse_udp(const uint8_t *udp, size_t length, struct ether_frame *out
 	out->payload_length = (uint16_t)(get16(udp + 4) - ETHER_UDP_HEADER);
 }
 
-static void parse_ipv4(const uint8_t *ip, size_t length, struct ether_frame *out)
+/* summed: somebody else has found the header's checksum right. */
+static void parse_ipv4(const uint8_t *ip, size_t length, bool summed, struct ether_frame *out)
 {
 	if (length < ETHER_IPV4 || ip[0] >> 4 != 4)
 		return;
 	size_t header = (ip[0] & 15) * 4u, total = get16(ip + 2);
 	if (header < ETHER_IPV4 || total < header || total > length ||
-	    sum_fold(sum_add(0, ip, header)) != 0xffff || (get16(ip + 6) & 0x3fff))
+	    (!summed && sum_fold(sum_add(0, ip, header)) != 0xffff) || (get16(ip + 6) & 0x3fff))
 		return;
 	ether_map_v4(out->from.ip, ip + 12);
 	ether_map_v4(out->to.ip, ip + 16);
@@ -187,7 +188,7 @@ static void parse_arp(const uint8_t *arp, size_t length, struct ether_frame *out
 	out->kind = op == 1 ? ETHER_ARP_REQUEST : op == 2 ? ETHER_ARP_REPLY : ETHER_OTHER;
 }
 
-void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out)
+static void parse(const uint8_t *data, size_t length, bool summed, struct ether_frame *out)
 {
 	out->kind = ETHER_BAD;
 	out->has_mac = false;
@@ -198,7 +199,7 @@ void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out)
 	length -= ETHER_HEADER;
 	switch (get16(data + 12)) {
 	case TYPE_IPV4:
-		parse_ipv4(body, length, out);
+		parse_ipv4(body, length, summed, out);
 		break;
 	case TYPE_IPV6:
 		parse_ipv6(body, length, out);
@@ -209,6 +210,16 @@ void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out)
 	default:
 		out->kind = ETHER_OTHER;
 	}
+}
+
+void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out)
+{
+	parse(data, length, false, out);
+}
+
+void ether_parse_summed(const uint8_t *data, size_t length, struct ether_frame *out)
+{
+	parse(data, length, true, out);
 }
 
 void ether_tag(uint8_t *to, uint16_t vlan)

@@ -131,7 +131,16 @@ static bool rx_packet(struct worker *w, struct rail *r, struct rte_mbuf *m, uint
 		w->counters->io_bad_ip++;
 		return false;
 	}
-	ether_parse(data, length, &f);
+	uint64_t sum =
+		m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK; /* of the IPv4 header: the card's view */
+	if (sum == RTE_MBUF_F_RX_IP_CKSUM_BAD) {
+		w->counters->io_bad_ip++;
+		return false;
+	}
+	if (sum == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
+		ether_parse_summed(data, length, &f);
+	else
+		ether_parse(data, length, &f);
 	if (f.kind == ETHER_UDP)
 		return rx_udp(w, r, m, &f, now_ns);
 	if (f.kind == ETHER_BAD) {

@@ -76,6 +76,21 @@ static void a_tag_goes_on_and_off(void **state)
 	assert_memory_equal(room + ETHER_TAG, frame, sizeof(frame));
 }
 
+static void a_sum_that_a_card_has_checked_is_not_checked_again(void **state)
+{
+	struct ether_frame f;
+	struct packet *p = make(true, 100);
+	p->ip[10] ^= 1;
+	ether_parse(p->bytes, p->length, &f);
+	assert_int_equal(f.kind, ETHER_BAD);
+	ether_parse_summed(p->bytes, p->length, &f);
+	assert_int_equal(f.kind, ETHER_UDP);
+	p->ip[3]++; /* all else is */
+	p->ip[2]++;
+	ether_parse_summed(p->bytes, p->length, &f);
+	assert_int_equal(f.kind, ETHER_BAD);
+}
+
 static void put16(uint8_t *p, unsigned v)
 {
 	p[0] = (uint8_t)(v >> 8);
@@ -315,6 +330,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tag_goes_on_and_off),
+		cmocka_unit_test(a_sum_that_a_card_has_checked_is_not_checked_again),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_headers_are_right),
 		cmocka_unit_test(test_checksum_in_two_parts),

@@ -83,10 +83,13 @@ def objects_cross_vmxnet3():
 
 
 def objects_cross_in_a_vlan():
-    """Tagged frames of a full MTU, on each kind of card; what is not tagged is not taken."""
-    for card in ("virtio-net-pci", "e1000e", "vmxnet3"):
-        with nodes(card, "--vlan", "78", "--descriptors", "512") as (a, b):
+    """Tagged frames of a full MTU, in longer rings; with two workers, whose packets no rule of the card
+    parts, and which says so."""
+    for card, workers in (("e1000e", 1), ("vmxnet3", 2)):
+        with nodes(card, "--vlan", "78", "--descriptors", "512", "--workers", str(workers)) as (a, b):
             cross(a, b, MIB)
+            assert ("it takes no rule for the UDP port of worker 0" in a.log()) == (workers == 2), a.log()
+            assert ("warn  rules" in a.guest.run("sarissa doctor")[1]) == (workers == 2)
 
 
 def wrong_options_of_a_card():
