@@ -15,6 +15,7 @@
 #include "headers.h"
 
 enum { SLOT_FREE, SLOT_OPEN, SLOT_DONE };
+#define IDLE_NS 10000000000ull	    /* AGGREGATE_IDLE_NS */
 enum { OP_SUM = 1, DTYPE_I32 = 7 }; /* internal/reduce.h */
 
 struct slot {
@@ -42,6 +43,14 @@ struct {
 	__uint(max_entries, AGGREGATE_XDP_GROUPS);
 	__type(value, __u32);
 } places SEC(".maps");
+
+/* Groups that found no room, and when that was: a host has them, for as long as they may live. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32);
+	__type(value, __u64);
+} passed SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -223,8 +232,15 @@ static __always_inline struct aggregate_xdp_group *group_need(const struct aggre
 					    .deadline_us = policy->deadline_us,
 					    .members = h->members,
 					    .used_ns = bpf_ktime_get_ns()};
-	if (bpf_map_pop_elem(&places, &place))
+	__u64 now = fresh.used_ns, *since = bpf_map_lookup_elem(&passed, &id);
+	if (since && now - *since <= IDLE_NS) {
+		*since = now;
 		return NULL;
+	}
+	if (bpf_map_pop_elem(&places, &place)) {
+		bpf_map_update_elem(&passed, &id, &now, BPF_ANY);
+		return NULL;
+	}
 	fresh.place = place;
 	first = place * AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW;
 	/* a group begins with its slots free; another one may have had them */
@@ -248,8 +264,10 @@ static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u
 	f = (void *)(long)ctx->data;
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
-	if (!g)
-		return refuse(ctx, f, AGGREGATE_NO_ROOM);
+	if (!g) {
+		count(AGGREGATE_XDP_PASS);
+		return XDP_PASS;
+	}
 	if (g->members != h.members)
 		return refuse(ctx, f, AGGREGATE_OTHER_GROUP);
 	bpf_spin_lock(&g->lock);
@@ -291,6 +309,9 @@ int sar_aggregate(struct xdp_md *ctx)
 	__u32 id = f->header.group;
 	struct aggregate_xdp_group *g = bpf_map_lookup_elem(&groups, &id);
 	if (!g) {
+		__u64 *since = bpf_map_lookup_elem(&passed, &id);
+		if (since)
+			*since = bpf_ktime_get_ns();
 		count(AGGREGATE_XDP_PASS);
 		return XDP_PASS;
 	}

@@ -48,6 +48,34 @@ static struct aggregate_group *group_place(struct aggregate_pool *p, uint32_t id
 	return idle;
 }
 
+static bool passed_in_use(const struct aggregate_passed *e, uint64_t now_ns)
+{
+	return e->used_ns > 0 && now_ns - e->used_ns <= AGGREGATE_IDLE_NS;
+}
+
+/* Whether the group is one of those that the host has. */
+static bool passed_find(struct aggregate_pool *p, uint32_t id, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < AGGREGATE_PASSED_MAX; i++) {
+		struct aggregate_passed *e = &p->passed[i];
+		if (e->id != id || !passed_in_use(e, now_ns))
+			continue;
+		e->used_ns = now_ns;
+		return true;
+	}
+	return false;
+}
+
+/* Its members must not meet at two places: so this is kept when there is room later. */
+static void passed_note(struct aggregate_pool *p, uint32_t id, uint64_t now_ns)
+{
+	struct aggregate_passed *oldest = p->passed;
+	for (unsigned i = 0; i < AGGREGATE_PASSED_MAX; i++)
+		if (p->passed[i].used_ns < oldest->used_ns)
+			oldest = &p->passed[i];
+	*oldest = (struct aggregate_passed){.id = id, .used_ns = now_ns};
+}
+
 static void group_begin(struct aggregate_pool *p, struct aggregate_group *g, uint32_t id,
 			uint8_t members)
 {
@@ -87,11 +115,15 @@ static enum aggregate_verdict take_install(struct aggregate_pool *p, uint64_t no
 	if (policy.quorum == 0 || policy.quorum > h->members)
 		return AGGREGATE_BAD;
 	struct aggregate_group *g = group_find(p, h->group);
-	bool fresh = !g;
+	bool fresh = !g, host = from.origin != p->own;
+	if (fresh && host && passed_find(p, h->group, now_ns))
+		return AGGREGATE_PASS;
 	if (fresh)
 		g = group_place(p, h->group, now_ns);
+	if (!g && host)
+		passed_note(p, h->group, now_ns);
 	if (!g)
-		return refuse(a, AGGREGATE_NO_ROOM);
+		return host ? AGGREGATE_PASS : refuse(a, AGGREGATE_NO_ROOM);
 	if (fresh)
 		group_begin(p, g, h->group, h->members);
 	if (g->members != h->members)
@@ -277,8 +309,10 @@ static enum aggregate_verdict take_known(struct aggregate_pool *p, uint64_t now_
 	if (h->kind != AGGREGATE_CONTRIBUTION && (h->kind != AGGREGATE_POLL || bytes != 0))
 		return AGGREGATE_BAD;
 	struct aggregate_group *g = group_find(p, h->group);
-	if (!g)
+	if (!g) {
+		passed_find(p, h->group, now_ns);
 		return AGGREGATE_PASS;
+	}
 	if (g->members != h->members)
 		return refuse(a, AGGREGATE_OTHER_GROUP);
 	if (h->slot != h->chunk % p->window)

@@ -24,6 +24,7 @@ enum {
 	AGGREGATE_GROUPS_MAX = 64,
 	AGGREGATE_WINDOW_MAX = 4096,
 	AGGREGATE_PORTS_MAX = 64,
+	AGGREGATE_PASSED_MAX = 64,
 	AGGREGATE_NONE = UINT32_MAX,
 };
 
@@ -68,11 +69,20 @@ struct aggregate_group {
 	uint32_t oldest, newest; /* slots with a deadline that are open, as indices of the pool */
 };
 
+/* A group that found no room: all of its packets go on to the host, until nobody uses it. */
+struct aggregate_passed {
+	uint32_t id;
+	uint64_t used_ns; /* 0: none */
+};
+
 struct aggregate_pool {
 	uint32_t window, groups;
 	struct aggregate_group group[AGGREGATE_GROUPS_MAX];
 	struct aggregate_slot *slot; /* groups * AGGREGATE_BANKS * window */
 	enum kernel_level level;
+	uint32_t own; /* origin of packets that no host would take: a group without room is refused
+		       */
+	struct aggregate_passed passed[AGGREGATE_PASSED_MAX];
 	uint64_t count[AGGREGATE_VERDICTS];
 };
 

@@ -293,6 +293,9 @@ int ports_run(struct switch_state *w, const volatile sig_atomic_t *stop)
 {
 	static struct ports p;
 	p.w = w;
+	w->pool.own = UINT32_MAX; /* no host has that address */
+	if (w->options->has_address)
+		memcpy(&w->pool.own, w->options->address, 4);
 	int error = ports_open(&p);
 	if (!error)
 		log_info("switches %u ports, aggregates at UDP port %u: %u groups of %u slots",

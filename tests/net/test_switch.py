@@ -22,11 +22,11 @@ ADDRESS = network.aggregator_ip()
 groups = iter(range(1, 1000))
 
 
-def members(cluster, size, dtype, rounds=1, policy=(), which=range(MEMBERS)):
+def members(cluster, size, dtype, rounds=1, policy=(), address=ADDRESS):
     """Tasks that have joined a group."""
     group = next(groups)
-    tasks = [cluster.start(i, TASK, ADDRESS, group, i, MEMBERS, size, dtype, rounds, *policy, text=True,
-                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in which]
+    tasks = [cluster.start(i, TASK, address, group, i, MEMBERS, size, dtype, rounds, *policy, text=True,
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(MEMBERS)]
     for task in tasks:
         line = task.stdout.readline()
         assert line == "joined\n", line
@@ -48,10 +48,10 @@ def ends(tasks):
     return said, status
 
 
-def sums_are_right(cluster, *cases):
+def sums_are_right(cluster, *cases, address=ADDRESS):
     polls = 0
     for size, dtype, rounds in cases:
-        tasks = members(cluster, size, dtype, rounds)
+        tasks = members(cluster, size, dtype, rounds, address=address)
         go(tasks)
         said, status = ends(tasks)
         assert status == [0] * MEMBERS, (size, dtype, said)
@@ -73,6 +73,24 @@ def a_quorum_goes_on(cluster):
     for task in tasks:
         task.stdin.close()
         task.wait(timeout=60)
+
+
+def a_host_has_what_the_switch_has_no_room_for(cluster):
+    """The groups of the switch are taken; node 0 aggregates, whose address the members use."""
+    host = cluster.start(0, nodes.binary("dataplane"), "--role", "switch", "--port", f"udp:{network.node_ip(0)}", text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert "aggregates at" in host.stderr.readline()
+    full = [cluster.start(0, TASK, ADDRESS, next(groups), 0, 2, 64, "u8", text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) for _ in range(20)]
+    refused = [task.stdout.readline() for task in full]
+    assert any("no room" in line for line in refused), refused
+    sums_are_right(cluster, (200000, "f32", 1), address=network.node_ip(0))
+    for task in full:
+        task.stdin.close()
+        task.wait(timeout=60)
+    host.send_signal(signal.SIGTERM)
+    counted = json.loads(host.communicate(timeout=20)[0])
+    assert counted["complete"] == -(-200000 // 1440), counted
 
 
 def put(cluster, size):
@@ -146,6 +164,8 @@ def a_switch_of_dpdk_ports_aggregates():
         assert not all(one["switch"] for one in said), said
         nodes.start_switch(cluster.config, time.monotonic() + 20)
         seconds = when_killed_the_members_know(cluster)
+        nodes.start_switch(cluster.config, time.monotonic() + 20)
+        a_host_has_what_the_switch_has_no_room_for(cluster)
         return f"{polls} polls; told {seconds:.2f} s after the switch was killed"
 
 

@@ -422,8 +422,14 @@ static void what_does_not_fit_is_refused_or_passed_on(void **state)
 	assert_int_equal(install(w, 7, 1, MEMBERS + 1, 0, &a), AGGREGATE_BAD);
 	install(w, 7, 1, MEMBERS, 0, &a);
 	install(w, 8, 1, MEMBERS, 0, &a);
+	w->pool.own = 1000; /* nobody else would take it */
 	assert_int_equal(install(w, 9, 1, MEMBERS, 0, &a), AGGREGATE_REFUSE);
 	assert_int_equal(a.header.flags, AGGREGATE_NO_ROOM);
+	w->pool.own = 0; /* a host is there, which keeps what it has when there is room again */
+	assert_int_equal(install(w, 10, 1, MEMBERS, 0, &a), AGGREGATE_PASS);
+	w->pool.group[0].used = w->pool.group[1].used = false;
+	assert_int_equal(install(w, 10, 1, MEMBERS, 0, &a), AGGREGATE_PASS);
+	w->pool.group[0].used = w->pool.group[1].used = true;
 	assert_int_equal(take(w, w->now_ns, 0, out, bytes, &a), AGGREGATE_ADDED);
 	assert_int_equal(take(w, w->now_ns, 0, out, bytes, &a), AGGREGATE_DUPLICATE);
 
