@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "internal/ids.h"
 #include "json.h"
+#include "paths.h"
 
 enum {
 	PROBE_LEAST_BYTES = 1 << 20,
@@ -222,14 +223,34 @@ static void probe_line(const struct probe *p, uint32_t node, double rate, uint64
 	       (double)latency_ns / 1e6, differs);
 }
 
-static int probe_all(struct probe *p)
+/* One way: half of the least round trip that the node's connections have seen; before they have
+ * seen one, of the first. */
+static uint64_t probe_latency(const struct probe *p, uint32_t node, const char *socket)
+{
+	uint64_t least = UINT64_MAX;
+	static struct paths paths;
+
+	if (paths_read(socket, &paths) < 0)
+		return p->rtt_ns[node] / 2;
+	paths_name(&paths, socket);
+	for (size_t i = 0; i < paths.count; i++) {
+		uint64_t rtt_ns = paths.row[i].values.gauges.rtt_least_ns;
+
+		if (paths.row[i].node == (int64_t)node && rtt_ns > 0 && rtt_ns < least)
+			least = rtt_ns;
+	}
+	paths_free(&paths);
+	return (least < UINT64_MAX ? least : p->rtt_ns[node]) / 2;
+}
+
+static int probe_all(struct probe *p, const char *socket)
 {
 	if (!p->json)
 		printf("%5s %6s %11s %11s %12s %12s\n", "TO", "LINKS", "FILE", "MEASURED", "FILE",
 		       "MEASURED");
 	for (uint32_t node = 0; node < NODES_MAX; node++) {
 		const char *differs = "not up";
-		uint64_t latency_ns = p->rtt_ns[node] / 2;
+		uint64_t latency_ns = 0;
 		double rate = 0;
 
 		if (p->link[node].links == 0)
@@ -238,6 +259,7 @@ static int probe_all(struct probe *p)
 			rate = probe_rate(p, node);
 			if (rate <= 0)
 				return CLI_FAILED;
+			latency_ns = probe_latency(p, node, socket);
 			differs = probe_judge(&p->link[node], rate, latency_ns);
 		}
 		p->differs |= *differs != '\0';
@@ -272,7 +294,7 @@ int probe_run(const struct cli_args *args)
 	error = sar_nodes(p.s, probe_node, &p);
 	status = error ? cli_fail_detail(error, NULL) : probe_file(&p, args, path);
 	if (status == CLI_DONE)
-		status = probe_all(&p);
+		status = probe_all(&p, args->socket);
 	sar_close(p.s);
 	return status == CLI_DONE ? cli_flush() : status;
 }
