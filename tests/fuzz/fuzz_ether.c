@@ -6,6 +6,33 @@
 #include "ether.h"
 #include "input.h"
 
+/* What a card has summed up is read as ever, and at least as much of it is good. */
+static void check_summed(const uint8_t *frame, size_t length, const struct ether_frame *f)
+{
+	struct ether_frame summed;
+
+	ether_parse_summed(frame, length, &summed);
+	INPUT_MUST(f->kind == ETHER_BAD || summed.kind == f->kind);
+}
+
+/* A tag comes off as it went on; one of another VLAN stays, and so does what is no tag. */
+static void check_tag(const uint8_t *frame, size_t length, uint8_t vlan)
+{
+	uint8_t *tagged = malloc(ETHER_TAG + length);
+
+	if (!tagged)
+		return;
+	memcpy(tagged + ETHER_TAG, frame, length);
+	if (length >= ETHER_HEADER) {
+		ether_tag(tagged, vlan);
+		INPUT_MUST(!ether_untag(tagged, ETHER_TAG + length, vlan + 1));
+		INPUT_MUST(ether_untag(tagged, ETHER_TAG + length, vlan));
+	}
+	INPUT_MUST(memcmp(tagged + ETHER_TAG, frame, length) == 0);
+	ether_untag(tagged + ETHER_TAG, length, vlan);
+	free(tagged);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MEND_IP = 1, MEND_BODY = 2 };
@@ -144,6 +171,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	input_copy(&in, frame, length);
 	mend(frame, length, what);
 	ether_parse(frame, length, &f);
+	check_summed(frame, length, &f);
+	check_tag(frame, length, what);
 	if (f.kind == ETHER_UDP)
 		check_udp(frame, length, &f);
 	else if (f.kind == ETHER_ARP_REQUEST || f.kind == ETHER_ND_SOLICIT)

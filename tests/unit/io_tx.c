@@ -158,6 +158,31 @@ static void what_finds_no_room_is_first_in_the_next(void **state)
 	assert_int_equal(x->r->counters.tx_pkts, WORKER_BURST + more - (WORKER_BURST - ROOM - 3));
 }
 
+/* Data, and what the node says of itself. */
+static void all_frames_have_the_tag(void **state)
+{
+	static const uint8_t tag[6] = {0x81, 0x00, 0x0f, 0xfe, 0x08, 0x00}; /* and IPv4 */
+	struct wire *x = *state;
+	struct rte_mbuf *came[DESCRIPTORS], *own;
+
+	drain(DESCRIPTORS, NULL);
+	x->port.vlan = 4094;
+	unsigned made = burst(x, 0);
+	assert_in_range(made, 1, DESCRIPTORS);
+	assert_int_equal(drain(DESCRIPTORS, came), made);
+	for (unsigned i = 0; i < made; i++)
+		assert_memory_equal(rte_pktmbuf_mtod_offset(came[i], uint8_t *, 12), tag,
+				    sizeof(tag));
+	own = rte_pktmbuf_alloc(pool);
+	own->data_len = 64;
+	own->pkt_len = 64;
+	memset(rte_pktmbuf_mtod(own, uint8_t *), 0x11, 64);
+	tx_send_one(&x->w, &x->w.rail[0], own);
+	assert_int_equal(drain(DESCRIPTORS, came), 1);
+	assert_int_equal(came[0]->pkt_len, 64 + ETHER_TAG);
+	assert_memory_equal(rte_pktmbuf_mtod_offset(came[0], uint8_t *, 12), tag, ETHER_TAG);
+}
+
 static void what_stays_too_long_is_lost(void **state)
 {
 	struct wire *x = *state;
@@ -305,6 +330,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_finds_no_room_is_first_in_the_next, begin,
 						end),
+		cmocka_unit_test_setup_teardown(all_frames_have_the_tag, begin, end),
 		cmocka_unit_test_setup_teardown(what_stays_too_long_is_lost, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_card_never_transmits_is_copied, begin, end),
 		cmocka_unit_test(others_leave_half_of_what_is_in_hand),
