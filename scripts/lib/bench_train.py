@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Training of a neural network by one group under different synchronisation policies (docs/groups.md).
+
+  bench train                                        digits, eight workers, all policies: ten minutes
+  bench train --data synthetic --rate 0              larger images and a larger network
+  bench train --policy bsp 'ssp 4' --repeat 1
+  bench train --policy bsp --swap 10 'ssp 4'         a policy that replaces another in the middle
+
+One worker per node (bench/train.py). In every second one or two workers, drawn from the seed, are two to five
+times as slow; the policies take turns with the same seeds. Accuracy is of test images, by the parameters of all
+workers, as a mean over a second. `to target` is the time to the accuracy that bsp has at the end, less half a
+point. waited: seconds that a worker spent in push and pull, the mean of all. refused: gradients that came too
+late and stayed with their worker."""
+
+import argparse
+import itertools
+import json
+import statistics
+import time
+
+from . import bench_dask, bench_peer, nodes, options, process, shell, transfer
+from .bench_table import Columns, grouped, taken
+from .bench_task import Program, ask_all, end_programs
+from .shell import ROOT, Failure, build_dir, say
+
+POLICIES = ("bsp", "ssp 2", "ssp 4", "asp", "k-of-n 6", "auto")
+DATA = {"digits": {"batch": 8, "rate": 0.1, "sample_s": 0.1, "seconds": 30.0},
+        "synthetic": {"batch": 8, "rate": 0.1, "sample_s": 0.25, "seconds": 30.0}}
+PACKAGES = {"digits": ("python3-numpy", "python3-sklearn"), "synthetic": ("python3-numpy",)}
+READY_S = 3.0   # between the order and the start: opening the group, reading the images
+PATIENCE_S = 120.0
+MEAN_S = 1.0    # accuracy is the mean of so long
+POINTS = 0.005  # that an accuracy may be below another and count as equal
+TABLE = Columns("policy<16", "to target>10.1f", "of bsp>8.2f", "accuracy>10.3f", "waited s>10.1f", "steps>7",
+                "refused>9", "CPU s>8.1f", "runs>6")
+
+
+def parse(argv):
+    parser = options.Parser(prog="bench train", description=__doc__)
+    parser.add_argument("--data", choices=DATA, default="digits")
+    parser.add_argument("--policy", nargs="+", default=list(POLICIES), metavar="POLICY")
+    parser.add_argument("--workers", type=options.whole(2, 16), default=8, metavar="N")
+    parser.add_argument("--seconds", type=options.SECONDS, metavar="S", help="of a run (30)")
+    parser.add_argument("--work-ms", type=options.real(1, 10000), default=30, metavar="T",
+                        help="that a gradient takes where nothing is slow (30)")
+    parser.add_argument("--rate", type=options.RATE_OR_NONE, default=200, metavar="MBIT", help="of each link")
+    parser.add_argument("--swap", nargs=2, action="append", default=[], metavar=("S", "POLICY"),
+                        help="from second S on another policy")
+    parser.add_argument("--repeat", type=options.COUNT, default=3, metavar="R")
+    parser.add_argument("--plot", metavar="FILE", help="accuracy over time, as SVG")
+    parser.add_argument("--json", action="store_true", help="one JSON object per run")
+    args = parser.parse_args(argv)
+    args.seconds = args.seconds or DATA[args.data]["seconds"]
+    try:
+        args.swap = [[options.SECONDS(at), policy] for at, policy in args.swap]
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"--swap: {error}")
+    return args
+
+
+def curve_of(told):
+    """[second, accuracy]: the means of all workers' samples over each MEAN_S."""
+    samples = sorted(one for worker in told for one in worker["curve"])
+    slots = itertools.groupby(samples, lambda one: int(one[0] // MEAN_S))
+    return [((slot + 1) * MEAN_S, statistics.fmean(accuracy for _, accuracy in same)) for slot, same in slots]
+
+
+def reached(curve, target):
+    """The first second from which on the mean is not below the target, or None."""
+    return next((at for at, accuracy in curve if accuracy >= target), None)
+
+
+class Workers:
+    def __init__(self, config):
+        self.config = config
+        self.programs = [Program(config, node, f"worker {node}", bench_dask.PYTHON, ROOT / "bench/train.py", node,
+                                 env=environment(config, node)) for node in range(config["nodes"])]
+        self.numbers = itertools.count()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        end_programs(self.programs)
+
+    def pids(self):
+        return [program.child.pid for program in self.programs] + nodes.pids(self.config)
+
+    def run(self, args, policy, seed):
+        chosen = DATA[args.data]
+        fields = {"group": f"train-{next(self.numbers)}", "policy": policy, "workers": args.workers, "data": args.data,
+                  "seed": seed, "start_s": time.monotonic() + READY_S, "seconds": args.seconds, "work_ms": args.work_ms,
+                  "batch": chosen["batch"], "rate": chosen["rate"], "sample_s": chosen["sample_s"], "swaps": args.swap}
+        before = sum(map(process.run_seconds, self.pids()))
+        told = ask_all([program.task for program in self.programs], [[json.dumps(fields)]] * args.workers,
+                       patience_s=args.seconds + PATIENCE_S)
+        used = sum(map(process.run_seconds, self.pids())) - before
+        return {"policy": policy, "data": args.data, "seed": seed, "curve": curve_of(told), "cpu_seconds": used,
+                "steps": sum(one["steps"] for one in told), "refused": sum(one["refused"] for one in told),
+                "waited_s": statistics.fmean(one["waited_s"] for one in told), "rounds": told[0]["rounds"]}
+
+
+def environment(config, node):
+    """One thread of numpy: as many workers as there are would have a thread per core each."""
+    base = bench_dask.environment() | nodes.environment(config, node)
+    return base | {"PYTHONPATH": f"{build_dir()}/client/python:{base['PYTHONPATH']}", "OMP_NUM_THREADS": "1",
+                   "OPENBLAS_NUM_THREADS": "1"}
+
+
+def measure(args):
+    with transfer.cluster(args.workers, "--rate", args.rate, suffix="t") as config, Workers(config) as workers:
+        for seed in range(1, args.repeat + 1):
+            for policy in args.policy:
+                yield workers.run(args, policy, seed)
+
+
+def end_of(curve):
+    """The accuracy at the end: of the last tenth."""
+    return statistics.fmean(accuracy for _, accuracy in curve[-max(1, len(curve) // 10):])
+
+
+def table(rows):
+    base = next((row["policy"] for row in rows if row["policy"] == "bsp"), rows[0]["policy"])
+    target = statistics.median(end_of(row["curve"]) for row in rows if row["policy"] == base) - POINTS
+    by_seed = {row["seed"]: reached(row["curve"], target) for row in rows if row["policy"] == base}
+    say(f"target: {100 * target:.1f} % of the test images; medians of the runs, `of bsp` seed by seed")
+    TABLE.head()
+    for policy, same in grouped(rows, lambda row: row["policy"]).items():
+        def median(key):
+            return statistics.median(row[key] for row in same)
+        times = [reached(row["curve"], target) for row in same]
+        shares = [at / by_seed[row["seed"]] for at, row in zip(times, same) if at and by_seed.get(row["seed"])]
+        late = any(at is None for at in times)
+        TABLE.line(policy, "not" if late else statistics.median(times), None if late or not shares
+                   else statistics.median(shares), statistics.median(end_of(row["curve"]) for row in same),
+                   median("waited_s"), median("steps"), median("refused"), median("cpu_seconds"), len(same))
+
+
+def plot(rows, file):
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(figsize=(7, 4))
+    for policy, same in grouped(rows, lambda row: row["policy"]).items():
+        length = min(len(row["curve"]) for row in same)
+        axes.plot([at for at, _ in same[0]["curve"][:length]],
+                  [100 * statistics.median(row["curve"][i][1] for row in same) for i in range(length)], label=policy)
+    axes.set(xlabel="seconds", ylabel="test images right (%)", title=f"{rows[0]['data']}: accuracy over time")
+    axes.legend()
+    axes.grid(alpha=0.3)
+    figure.savefig(file, bbox_inches="tight", metadata={"Date": None})
+
+
+def swaps_shown(rows):
+    """Where the version of the policy changes, seen by worker 0."""
+    for row in rows:
+        for (_, last, version, *_), (at, number, other, count, stale) in itertools.pairwise(row["rounds"]):
+            if other != version:
+                say(f"{row['policy']}, seed {row['seed']}: round {last} is the last that was seen under version {version}, "
+                    f"round {number} at {at:.3f} s the first under {other}: {count} contributions, staleness up to "
+                    f"{stale}")
+
+
+def main(argv):
+    args = parse(argv)
+    shell.require_root("scripts/bench")
+    missing = [name for name in PACKAGES[args.data] if not shell.succeeds("dpkg", "-s", name)]
+    if missing:
+        bench_peer.install(missing)
+    rows = taken(args, measure(args), hidden=("rounds",))
+    if not rows:
+        raise Failure("no run has ended")
+    table(rows)
+    swaps_shown(rows if args.swap else [])
+    if args.plot:
+        plot(rows, args.plot)
