@@ -146,7 +146,6 @@ class Worker:
         return self.network.gradient(self.parameters, self.images[chosen], self.labels[chosen])
 
     def train(self, node):
-        import sarissa
         run = self.run
         if self.rank == 0:
             node.create_group(run.group, dtype="float32", count=self.network.count, op="sum", policy=run.policy,
@@ -162,11 +161,7 @@ class Worker:
                 if self.residual is not None:
                     gradient += self.residual
                 begin = time.monotonic()
-                try:
-                    member.push(gradient)
-                    self.residual = None
-                except sarissa.Late:
-                    self.residual, self.refused = gradient, self.refused + 1
+                self.push(member, gradient)
                 result = member.pull(timeout=run.seconds)
                 end = time.monotonic()
                 self.waited_s += end - begin
@@ -177,6 +172,19 @@ class Worker:
                     self.see(end - run.start_s, result)
             ended = group.info() if self.rank == 0 else None
         return ended
+
+    def push(self, member, gradient):
+        import sarissa
+        while True:
+            try:
+                member.push(gradient)
+                self.residual = None
+            except sarissa.Late:
+                self.residual, self.refused = gradient, self.refused + 1
+            except sarissa.Busy:  # a policy that is stricter than before has this worker wait
+                member.pull(timeout=self.run.seconds)
+                continue
+            return
 
     def see(self, at_s, result):
         if self.rank == 0:

@@ -312,6 +312,25 @@ static void a_late_contribution_is_refused_or_carried(void **state)
 	}
 }
 
+/* auto: nobody waits for the whole of a slow step. */
+static void an_overdue_member_is_slow(void **state)
+{
+	struct world *w = world_new(7, 3, "auto", 0);
+	uint64_t slow, fast;
+
+	for (uint32_t i = 0; i < w->clients; i++)
+		w->client[i].pace_ns = 20 * WORLD_MS;
+	world_run(w, 3000 * WORLD_MS);
+	w->client[0].pace_ns = 9000 * WORLD_MS;
+	world_run(w, 200 * WORLD_MS); /* its step of before has ended */
+	slow = w->client[0].pushed;
+	fast = w->client[2].pushed;
+	world_run(w, 1000 * WORLD_MS);
+	assert_int_equal(w->client[0].pushed, slow);
+	assert_true(w->client[2].pushed > fast + 10);
+	world_free(w);
+}
+
 static void a_removed_group_is_gone(void **state)
 {
 	struct world *w = world_new(6, 2, "bsp", 0);
@@ -343,6 +362,7 @@ int main(void)
 		cmocka_unit_test(wrong_groups_are_refused),
 		cmocka_unit_test(wrong_contributions_are_refused),
 		cmocka_unit_test(a_late_contribution_is_refused_or_carried),
+		cmocka_unit_test(an_overdue_member_is_slow),
 		cmocka_unit_test(a_removed_group_is_gone),
 	};
 

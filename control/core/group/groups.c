@@ -143,7 +143,7 @@ static struct group *groups_make(struct groups *gs, const char *name)
 	list_init(&g->waits);
 	list_init(&g->open.contributions);
 	list_init(&g->closing.contributions);
-	g->grace_ns = g->retry_ns = g->open.due_ns = UINT64_MAX;
+	g->grace_ns = g->retry_ns = g->look_ns = g->open.due_ns = UINT64_MAX;
 	g->used_ns = gs->now_ns;
 	return g;
 }
@@ -484,6 +484,7 @@ static void groups_pull(struct groups *gs, struct group *g, const struct group_w
 	if (m->request == 0) {
 		m->since_ns = gs->now_ns;
 		list_append(&g->waits, &m->waits);
+		roster_wait(gs, g);
 	}
 	m->request = w->request; /* an earlier one has nobody who waits for it */
 	g->moved = true;
@@ -765,6 +766,7 @@ void groups_tick(struct groups *gs)
 			else
 				load_retry(gs, g);
 		}
+		roster_look(gs, g);
 		rounds_turn(gs, g);
 	}
 }
@@ -781,6 +783,8 @@ uint64_t groups_next(const struct groups *gs)
 			continue;
 		if (g->task == GROUP_TASK_NONE && g->started && g->open.due_ns < due)
 			due = g->open.due_ns;
+		if (g->look_ns < due)
+			due = g->look_ns;
 		if (due < next)
 			next = due;
 	}

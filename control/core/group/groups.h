@@ -112,7 +112,7 @@ struct group_member {
 	uint64_t seen;		      /* newest round that it has pulled */
 	uint64_t joined;	      /* round that was open then */
 	uint64_t request;	      /* of the pull that waits; 0: none */
-	uint64_t since_ns;	      /* when that began */
+	uint64_t since_ns;	      /* when that began; before the first one: the join */
 	uint64_t answered_ns, gap_ns; /* last pull answered; smoothed time to the next push */
 	uint64_t waiting_ns, counted, late, refused;
 	uint32_t node;
@@ -177,6 +177,7 @@ struct group {
 	uint32_t last_attempt;
 	uint64_t grace_ns; /* provisional members go then; UINT64_MAX: none are there */
 	uint64_t retry_ns; /* the task is tried again then; UINT64_MAX: no */
+	uint64_t look_ns;  /* auto looks for overdue members then; UINT64_MAX: no pull waits */
 	uint64_t used_ns;
 	uint64_t rounds, counted, late, refused, lost, waiting_ns;
 	uint64_t histogram[GROUP_HISTOGRAM];
@@ -306,9 +307,12 @@ uint64_t roster_clock(const struct group *g, uint32_t cohort);
 bool roster_may_go(const struct group *g, const struct group_member *m, uint64_t clock);
 /* Whether it may push the next clock: the same, whether the results are there or not. */
 bool roster_may_push(const struct group *g, const struct group_member *m);
-/* auto: the member may change its cohort, at a push; at the answer to a pull. */
+/* auto: the member may change its cohort, at a push; at the answer to a pull. While a pull waits,
+ * members that are overdue become slow, so that nobody waits for the whole of a slow step. */
 void roster_push_gap(struct groups *gs, struct group *g, struct group_member *m);
 void roster_regroup(struct groups *gs, struct group *g, struct group_member *m);
+void roster_wait(struct groups *gs, struct group *g);
+void roster_look(struct groups *gs, struct group *g);
 /* The policy, or the members' cohorts, have changed. swap: what is tighter applies to new clocks.
  */
 void roster_bind(struct group *g, bool swap);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { POLICY_PERCENT = 50, POLICY_K_MAX = GROUP_MEMBERS_MAX };
+enum { POLICY_PERCENT = 50, POLICY_AUTO_SLACK = 2, POLICY_K_MAX = GROUP_MEMBERS_MAX };
 
 struct group_policy_text {
 	const char *all;
@@ -269,7 +269,7 @@ static int policy_auto(struct group_policy_text *t, struct group_policy *p)
 		return policy_wrong(t, "auto stands alone: it makes its own rows");
 	p->rows = 2;
 	p->row[0] = (struct group_policy_row){
-		.cohort = "fast", .rule = POLICY_BSP, .quorum = POLICY_ALL};
+		.cohort = "fast", .rule = POLICY_SSP, .slack = POLICY_AUTO_SLACK};
 	p->row[1] = (struct group_policy_row){
 		.cohort = "slow", .rule = POLICY_ASP, .slack = POLICY_UNLIMITED};
 	return 0;

@@ -226,6 +226,7 @@ struct group_member *roster_add(struct groups *gs, struct group *g, uint64_t num
 	m->clock = clock == UINT64_MAX ? roster_clock(g, m->cohort) : clock;
 	m->decided = m->done = m->clock;
 	m->joined = g->open.number;
+	m->since_ns = gs->now_ns;
 	id = roster_id(gs, g, number);
 	idmap_insert(&gs->by_member, &m->by_number, &id);
 	list_append(&g->members, &m->of_group);
@@ -332,4 +333,29 @@ void roster_regroup(struct groups *gs, struct group *g, struct group_member *m)
 	if (g->policy.percent > 0 && strcmp(g->cohort[m->cohort].name, "slow") == 0 &&
 	    m->gap_ns * 5 < g->percentile_ns * 6)
 		roster_change(gs, g, m, "fast");
+}
+
+/* Twice per gap. */
+void roster_wait(struct groups *gs, struct group *g)
+{
+	if (g->policy.percent > 0 && g->percentile_ns > 0 && g->look_ns == UINT64_MAX)
+		g->look_ns = gs->now_ns + g->percentile_ns / 2 + 1;
+}
+
+void roster_look(struct groups *gs, struct group *g)
+{
+	if (gs->now_ns < g->look_ns)
+		return;
+	g->look_ns = UINT64_MAX;
+	if (g->policy.percent == 0 || g->phase != GROUP_PHASE_LIVE || list_empty(&g->waits))
+		return;
+	list_each(l, after, &g->members)
+	{
+		struct group_member *m = list_item(l, struct group_member, of_group);
+		uint64_t begin_ns = m->answered_ns ? m->answered_ns : m->since_ns;
+
+		if (m->request == 0 && (gs->now_ns - begin_ns) * 2 > g->percentile_ns * 3)
+			roster_change(gs, g, m, "slow");
+	}
+	roster_wait(gs, g);
 }
