@@ -4,9 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <isa-l/crc.h>
-#ifdef __SSE4_2__
-#include <nmmintrin.h>
-#endif
 
 /* ISA-L's CRC for AVX-512 leaves the upper halves of the vector registers in use. On Intel's
  * processors since Ice Lake the next SSE instruction, ours or the compiler's, then waits for some
@@ -25,30 +22,6 @@ uint32_t crc_bytes(uint32_t state, const uint8_t *from, uint32_t bytes)
 	state = crc32_iscsi((unsigned char *)(uintptr_t)from, (int)bytes, state);
 	crc_end();
 	return state;
-}
-
-uint32_t crc_word(uint32_t state, const uint8_t *eight)
-{
-#ifdef __SSE4_2__
-	uint64_t word;
-
-	memcpy(&word, eight, sizeof(word));
-	return (uint32_t)_mm_crc32_u64(state, word);
-#else
-	return crc_bytes(state, eight, 8);
-#endif
-}
-
-uint32_t crc_half(uint32_t state, const uint8_t *four)
-{
-#ifdef __SSE4_2__
-	uint32_t word;
-
-	memcpy(&word, four, sizeof(word));
-	return _mm_crc32_u32(state, word);
-#else
-	return crc_bytes(state, four, 4);
-#endif
 }
 
 static inline bool crc_has_avx512(void)
