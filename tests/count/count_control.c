@@ -4,6 +4,7 @@
 #include "core/planner/cost.h"
 #include "core/planner/fanout.h"
 #include "core/planner/planner.h"
+#include "core/group/clocks.h"
 #include "counts.h"
 #include "planner_test.h"
 #include "rpc/codec.h"
@@ -94,6 +95,30 @@ void count_plans(void)
 	count_plan("plan-512", NULL, 512, &w, &planner_limits_usual);
 	count_plan("plan-512-chains", &planner_chains, 512, &w, &wide);
 	count_plan("plan-252-hips", &planner_hips_ring, 252, &half, &wide);
+}
+
+/* All members go a clock on; the cost of each does not grow with their number. */
+static void count_clocks_of(const char *name, uint32_t members)
+{
+	uint64_t sum = 0;
+	struct clocks c;
+
+	clocks_init(&c, 0);
+	for (uint32_t i = 0; i < members; i++)
+		assert_true(clocks_add(&c, 0));
+	count_begin();
+	for (uint32_t i = 0; i < members; i++) {
+		clocks_move(&c, 0, 1, i);
+		sum += clocks_min(&c) + clocks_reached(&c, 1);
+	}
+	count_end(name, members, "clocks_move clocks_min clocks_reached");
+	assert_int_equal(sum, 2);
+}
+
+void count_clocks(void)
+{
+	count_clocks_of("clocks-100", 100);
+	count_clocks_of("clocks-100000", 100000);
 }
 
 void count_shapes(void)

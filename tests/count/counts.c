@@ -9,5 +9,6 @@ int main(void)
 	count_codec();
 	count_shapes();
 	count_plans();
+	count_clocks();
 	return 0;
 }

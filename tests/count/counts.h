@@ -30,5 +30,6 @@ void count_directory(void);
 void count_codec(void);
 void count_shapes(void);
 void count_plans(void);
+void count_clocks(void);
 
 #endif
