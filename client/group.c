@@ -26,7 +26,9 @@ _Static_assert(SAR_GROUP_NAME_MAX == GROUP_NAME_MAX && SAR_COHORT_MAX == GROUP_C
 _Static_assert(sizeof(struct group_answer) != sizeof(struct session_object),
 	       "handle.c tells items by their size");
 
-enum { GROUP_TRIES = 5 }; /* of a pull whose result was deleted before it could be got */
+enum { GROUP_TRIES = 5 }; /* of a put; of a pull whose result was deleted before it could be got */
+
+#define GROUP_DECISION_NS 1000000000 /* for a decision that is there to be found */
 
 struct sar_member {
 	sar *s;
@@ -345,6 +347,9 @@ static int group_put(sar_member *m, uint64_t clock, const void *data, uint64_t b
 			 m->join.name, clock, m->join.member);
 	*id = sar_id_of(name, (size_t)n);
 	int r = sar_put(m->s, *id, name, data, bytes);
+	/* while members of the cluster change: it may be there */
+	for (int i = 0; i < GROUP_TRIES && (r == -ETIMEDOUT || r == -EAGAIN); i++)
+		r = sar_put(m->s, *id, name, data, bytes);
 	if (r != -EEXIST)
 		return r;
 	r = sar_delete(m->s, *id); /* of a push that failed: nobody has counted it */
@@ -461,7 +466,12 @@ int sar_group_contributors(sar_member *m, const sar_group_result *result, sar_co
 	if (result->round == 0)
 		return 0;
 	group_name(m, 'd', result->round, result->attempt, name);
-	int r = sar_get(m->s, sar_id_of(name, strlen(name)), 0, &b);
+	int r = sar_get(m->s, sar_id_of(name, strlen(name)), GROUP_DECISION_NS, &b);
+	if (r == -ETIMEDOUT)
+		return error_set(-ENOENT,
+				 "the decision of round %" PRIu64 " of group %s is gone: "
+				 "look at newer ones",
+				 result->round, m->join.name);
 	if (r < 0)
 		return r;
 	text = malloc(b.size + 1);

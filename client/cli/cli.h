@@ -66,6 +66,8 @@ int status_run(const struct cli_args *args);
 int peers_run(const struct cli_args *args);
 int doctor_run(const struct cli_args *args);
 int local_run(const struct cli_args *args);
+int group_run(const struct cli_args *args);
+int policy_run(const struct cli_args *args);
 int plan_run(const struct cli_args *args);
 int topology_run(const struct cli_args *args);
 
