@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A synchronisation group of four real nodes: every contribution is counted once, whatever is changed,
+killed and restarted meanwhile. Its result is the total of all rounds, and each member adds another
+power of 1000, so the last total says how often each was counted."""
+
+
+import netlib
+from netlib import Cluster, Task
+
+NODES = 4
+
+MEMBER = """
+import numpy
+group = node.group("t")
+member = group.join()
+say(str(member.number))
+pushed = 0
+for line in sys.stdin:
+  if line.strip() == "leave":
+    break
+  for _ in range(int(line)):
+    member.push(numpy.full(100, 1000.0 ** RANK))
+    pushed += 1
+    result = member.pull(timeout=30)
+  stale = max(one.staleness for one in result.members)
+  say(f"{result.array[0]:.0f} {result.array[-1]:.0f} {pushed} {result.count} {stale}")
+member.leave()
+"""
+
+CREATE = "node.create_group('t', 'f64', 100, policy='bsp', members=4, results='total')\nsay('made')\n"
+INFO = "import json\nsay(json.dumps(node.group('t').info()))\n"
+
+
+class Member:
+    def __init__(self, cluster, rank):
+        self.rank, self.pushed, self.total = rank, 0, 0
+        self.task = Task(cluster, rank, MEMBER.replace("RANK", str(rank)))
+        self.number = int(self.task.heard())
+
+    def begin(self, rounds):
+        self.task.child.stdin.write(f"{rounds}\n")
+        self.task.child.stdin.flush()
+
+    def end(self):
+        """(contributions in the last result, the stalest of them)"""
+        first, last, pushed, count, stale = map(int, self.task.heard().split())
+        assert first == last, "the elements of one total differ"
+        self.total, self.pushed = first, pushed
+        return count, stale
+
+    def leave(self):
+        self.begin("leave")
+        self.task.end()
+
+
+def rounds(members, count, meanwhile=None):
+    for member in members:
+        member.begin(count)
+    if meanwhile:
+        meanwhile()
+    return [member.end() for member in members]
+
+
+def counted(total, rank):
+    return total // 1000 ** rank % 1000
+
+
+def all_counted(members):
+    """The newest total has each contribution of the members once."""
+    total = max(member.total for member in members)
+    for member in members:
+        assert counted(total, member.rank) == member.pushed, \
+            f"of member {member.rank} {counted(total, member.rank)} contributions are in the total, " \
+            f"not {member.pushed}"
+    return total
+
+
+def once(cluster, code):
+    task = Task(cluster, 0, code)
+    said = task.heard()
+    task.end()
+    return said
+
+
+def info(cluster):
+    return netlib.json.loads(once(cluster, INFO))
+
+
+def policy(cluster, text):
+    return int(once(cluster, f"say(str(node.group('t').policy('{text}')))\n"))
+
+
+def restart(cluster, node):
+    cluster.verb("kill", node, "control")
+    cluster.verb("start", node, "control")
+
+
+def a_group_counts_each_contribution_once():
+    with Cluster(NODES, "--vdev", "udp") as cluster:
+        assert once(cluster, CREATE) == "made"
+        members = [Member(cluster, rank) for rank in range(NODES)]
+        assert rounds(members, 5) == [(4, 0)] * NODES, "under bsp each round has everybody"
+        all_counted(members)
+
+        versions = []
+        rounds(members, 40, lambda: versions.append(policy(cluster, "ssp 2")))
+        ended = rounds(members, 20)
+        assert max(stale for _, stale in ended) <= 2
+        assert versions == [2] and policy(cluster, "bsp") == 3
+        rounds(members, 2)
+        all_counted(members)
+
+        owner = info(cluster)["owner"]
+        rounds(members, 30, lambda: restart(cluster, owner))
+        all_counted(members)
+        other = next(node for node in range(NODES) if node != owner)
+        rounds(members, 30, lambda: restart(cluster, other))
+        all_counted(members)
+
+        victim = members.pop(next(m.rank for m in members if m.rank not in (0, owner)))
+        before = victim.pushed
+        victim.begin(100)
+        rounds(members, 30, victim.task.kill)
+        total = all_counted(members)
+        assert before <= counted(total, victim.rank) <= before + 31
+
+        seen = info(cluster)
+        assert seen["live"] == 3 and seen["version"] == 3 and seen["policy"] == "bsp"
+        assert {m["member"] for m in seen["members"]} == {m.number for m in members}
+        for member in members:
+            member.leave()
+        once(cluster, "node.group('t').remove()\nsay('gone')\n")
+        left = cluster.must(0, "sarissa", "ls", ".group/", "--json")
+        netlib.wait_for(lambda: not cluster.must(0, "sarissa", "ls", ".group/", "--json"),
+                        netlib.PATIENCE_S, f"the objects of a removed group go: {left}")
+        return f"total {total}"
+
+
+netlib.need_root()
+netlib.run(a_group_counts_each_contribution_once)
