@@ -389,6 +389,7 @@ void full_kill_dataplane(struct full *f)
 {
 	if (!f->n->alive)
 		return;
+	full_trace_life(f, "the dataplane dies");
 	full_workers_kill(f);
 	f->events_count = 0;
 	f->attached = false;
@@ -402,6 +403,7 @@ void full_start_dataplane(struct full *f)
 {
 	if (f->n->alive)
 		return;
+	full_trace_life(f, "the dataplane begins");
 	full_workers_start(f);
 	if (f->core)
 		full_attach(f, true);
@@ -411,6 +413,7 @@ void full_kill_control(struct full *f)
 {
 	if (!f->core)
 		return;
+	full_trace_life(f, "control dies");
 	munmap(f->core_memory, control_bytes(&f->group->config));
 	f->core = NULL;
 	f->attached = false;
@@ -436,6 +439,7 @@ void full_start_control(struct full *f)
 	struct control_config c = g->config;
 	if (f->core)
 		return;
+	full_trace_life(f, "control begins");
 	f->life++;
 	if (prng_mix(g->w->seed + f->life) & 1) /* they take what was unfinished along, or not */
 		f->old_until_ns = world_now(g->w) + FULL_OLD_NS;
@@ -463,6 +467,7 @@ static void full_table(struct full *f)
 void full_lose_store(struct full *f)
 {
 	assert(!f->core && !f->n->alive);
+	full_trace_life(f, "the store is lost");
 	full_table(f);
 	memory_poison(f->n->store.base, f->n->store.bytes);
 }

@@ -107,6 +107,7 @@ void full_wake(struct full *f, uint64_t at_ns);
 /* full_trace.c: to replay a failure */
 void full_trace(const struct full *f, const char *way, uint32_t conn, const struct message *m);
 void full_trace_event(const struct full *f, const struct record *r);
+void full_trace_life(const struct full *f, const char *what);
 void full_trace_log(void *arg, enum control_log_level level, const char *text);
 
 #endif

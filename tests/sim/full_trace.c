@@ -194,6 +194,13 @@ void full_trace_event(const struct full *f, const struct record *r)
 			reason_name(r->reason));
 }
 
+void full_trace_life(const struct full *f, const char *what)
+{
+	if (f->group->trace)
+		fprintf(stderr, "%10.3f node %u: %s\n", (double)world_now(f->n->world) / 1e6,
+			f->n->index, what);
+}
+
 void full_trace_log(void *arg, enum control_log_level level, const char *text)
 {
 	const struct full *f = arg;
