@@ -59,7 +59,9 @@ struct client_truth {
 	uint64_t put;		   /* number of the PUT; 0: written in steps */
 	uint64_t asked_ns;	   /* when its PUT or CREATE was sent */
 	uint64_t sealed_ns;	   /* when somebody was told that it is complete; 0: nobody was */
-	uint32_t holders; /* bit per node: its creator; or, its store lost, who had a copy */
+	uint32_t holders;   /* bit per node: its creator; or, its store lost, who had a copy */
+	uint64_t forgot_ns; /* when a store that remembered its delete was last lost; 0: never */
+	bool forgotten;	    /* all of them were, one just after the other */
 	bool sealed, lost;
 	bool moved;	/* the store of its creator was lost */
 	bool joint;	/* complete while all nodes reached each other */

@@ -11,6 +11,7 @@
 #define HISTORY_LATE_NS	  (3 * WORLD_S) /* a delete without an answer may take effect so late */
 #define HISTORY_MET_NS	  WORLD_S	/* nodes that begin together know each other */
 #define HISTORY_SETTLE_NS (3 * WORLD_S) /* after trouble, all is as it was */
+#define HISTORY_PAIR_NS	  WORLD_S	/* in it a death is noticed, and another node told */
 #define HISTORY_GET_NS                                                             \
 	(500 * WORLD_MS) /* a small object comes in so long, when nothing is wrong \
 			  */
@@ -151,13 +152,15 @@ uint64_t history_held(const struct clients *c, uint32_t name)
 	return newest;
 }
 
-/* Whether the node remembers the delete of a later generation; also while its control is dead. */
-static bool history_remembers(const struct clients *c, uint32_t node, const struct client_truth *t)
+/* Whether the node remembers a delete of that generation or a later one; also while its control is
+ * dead. */
+static bool history_remembers(const struct clients *c, uint32_t node, uint32_t name,
+			      uint64_t generation)
 {
 	struct object_table *table = (struct object_table *)c->g->full[node].n->table.base;
 	const struct object_tombstone *g = object_table_tombstones(table);
 	for (uint32_t i = 0; i < table->slots; i++)
-		if (g[i].generation > t->generation && g[i].id.bytes[5] == t->name)
+		if (g[i].generation && g[i].generation >= generation && g[i].id.bytes[5] == name)
 			return true;
 	return false;
 }
@@ -171,7 +174,7 @@ static void history_overrule(const struct clients *c, struct client_truth *t)
 	bool known = false;
 	t->unaware = t->judged = true;
 	for (uint32_t n = 0; n < nodes(c); n++) {
-		if (!history_remembers(c, n, t))
+		if (!history_remembers(c, n, t->name, t->generation + 1))
 			continue;
 		known = true;
 		if (c->history.differed_ns[t->node][n] < t->asked_ns)
@@ -180,11 +183,28 @@ static void history_overrule(const struct clients *c, struct client_truth *t)
 	t->overruled = known && t->unaware;
 }
 
+/* The store of a node that remembers the delete of this version is about to be lost. A delete that
+ * nobody else remembers may come to nothing (guarantees.md, 4): if another store that remembered it
+ * was lost just before, or there is one owner. */
+static void history_store_forgets(const struct clients *c, uint32_t node, struct client_truth *t)
+{
+	uint64_t before = t->forgot_ns;
+	bool pair = before && now(c) - before <= HISTORY_PAIR_NS;
+	if (!t->generation || !history_remembers(c, node, t->name, t->generation))
+		return;
+	t->forgot_ns = now(c);
+	for (uint32_t n = 0; n < nodes(c); n++)
+		if (n != node && history_remembers(c, n, t->name, t->generation))
+			return;
+	t->forgotten |= pair || c->g->config.shards == 1;
+}
+
 /* What the lost store was the creator's of, others may have; what nobody has any more is lost. */
 void history_store_lost(struct clients *c, uint32_t node)
 {
 	for (uint32_t i = 0; i < c->truths; i++) {
 		struct client_truth *t = &c->truth[i];
+		history_store_forgets(c, node, t);
 		if (!(t->holders >> node & 1))
 			continue;
 		t->holders = 0;
@@ -195,7 +215,7 @@ void history_store_lost(struct clients *c, uint32_t node)
 		t->moved = true;
 		t->lost |= t->holders == 0;
 	}
-	c->history.disturbed_ns = now(c);
+	c->history.disturbed_ns = c->history.lost_ns = now(c);
 }
 
 /* ---- deletes -------------------------------------------------------------------------------- */
@@ -229,8 +249,26 @@ uint32_t history_delete(struct clients *c, const struct client *k)
 							   .node = k->node,
 							   .asked_ns = now(c),
 							   .ended_ns = UINT64_MAX,
+							   .held = history_held(c, k->name),
 							   .unnoted = history_unnoted(c, k->name)};
 	return h->removals++;
+}
+
+/* Before a delete is answered two nodes have its tombstone (guarantees.md, 4). */
+static void history_remembered(const struct clients *c, const struct history_removal *r)
+{
+	uint32_t remember = 0;
+	if (!r->joint || !r->held || c->history.tight || c->g->config.shards ||
+	    c->history.lost_ns >= r->asked_ns)
+		return;
+	for (uint32_t n = 0; n < nodes(c); n++)
+		remember += history_remembers(c, n, r->name, r->held);
+	tally(TALLY_REMEMBERED);
+	if (remember < 2)
+		world_violation(c->g->w,
+				"node %u: the delete of object %u was answered, and %u nodes "
+				"remember it, not 2",
+				r->node, r->name, remember);
 }
 
 void history_delete_ended(struct clients *c, uint32_t removal, bool answered, int32_t status)
@@ -238,10 +276,12 @@ void history_delete_ended(struct clients *c, uint32_t removal, bool answered, in
 	if (removal == HISTORY_NONE)
 		return;
 	struct history_removal *r = &c->history.removal[removal];
+	history_look(c); /* somebody may have been taken for dead since the last step */
 	r->ended_ns = now(c);
 	r->deleted = answered && status == 0;
 	r->joint = r->deleted && history_joint(c, r->asked_ns) && history_known(c, r->asked_ns);
 	r->uncertain = !answered || (status != 0 && status != -ENOENT);
+	history_remembered(c, r);
 }
 
 /* Until when a delete may still remove something. One that failed goes on until the holder that did
@@ -443,11 +483,13 @@ void history_got(struct clients *c, const struct client *k)
 		if (r && r->joint && history_agreed(c, r->asked_ns, k->asked_ns) &&
 		    !history_deleting(c, k, r->ended_ns)) {
 			tally(TALLY_STALE_DELETED);
-			if (t->generation == k->generation)
+			if (t->generation == k->generation && !t->forgotten)
 				history_stale(c, k, r->node, "deleted");
 		}
-		/* one that was lost with its stores hides nothing: the delete before it does */
-		if (!t->joint || t->lost || !history_agreed(c, t->asked_ns, k->asked_ns) ||
+		/* one that was lost with its stores hides nothing: the delete before it does. Nor
+		 * does one whose delete was lost so. */
+		if (!t->joint || t->lost || t->forgotten ||
+		    !history_agreed(c, t->asked_ns, k->asked_ns) ||
 		    history_deleting(c, k, t->sealed_ns))
 			continue;
 		tally(TALLY_STALE_REPLACED);

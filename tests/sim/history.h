@@ -7,7 +7,8 @@
  * were lost with their stores, or the members took every node that held one, or the one that puts,
  * for dead.
  * - A get never returns a generation that a delete or a newer put had ended before the get began,
- * unless the members took the reader or the other node for dead meanwhile.
+ * unless the members took the reader or the other node for dead meanwhile, or both nodes that
+ * remembered the delete have lost their stores within a second.
  * - At rest, an object of which some store has a complete copy is found at every node. So is the
  * last one that was put and that nobody has deleted or lost, unless a later generation had been
  * deleted on another side by then.
@@ -32,6 +33,7 @@ enum { HISTORY_REMOVALS = 4096, HISTORY_NONE = UINT32_MAX };
 struct history_removal {
 	uint32_t name, node;
 	uint64_t asked_ns, ended_ns; /* ended UINT64_MAX: under way */
+	uint64_t held;		     /* newest complete generation when it was asked; 0: none */
 	bool deleted, uncertain;
 	bool joint;	  /* all nodes reached each other */
 	uint32_t unnoted; /* bit per node: the directory had no room to note its copy */
@@ -44,6 +46,7 @@ struct history {
 	bool tight;	       /* tables that are often full: any refusal is right */
 	uint64_t disturbed_ns; /* a process or cable was last missing; 0: never */
 	uint64_t cut_ns;       /* a cable or partition last kept nodes apart; 0: never */
+	uint64_t lost_ns;      /* a store was last lost; 0: never */
 	uint64_t owners_ns;    /* a part of the directory last had another owner; 0: never */
 	uint64_t gap_ns[SPLITS_NODES_MAX];    /* a member last took this node for dead */
 	uint64_t deaths_ns[SPLITS_NODES_MAX]; /* by core: the newest death that it knows */

@@ -11,6 +11,9 @@ static const struct {
 	bool inside;	       /* with --inside-writes only */
 } checks[TALLY_CHECKS] = {
 	[TALLY_BYTES] = {"bytes", "the bytes of a generation were read", true, false},
+	[TALLY_REMEMBERED] = {"remembered",
+			      "a delete in a joined cluster, which two nodes remember", true,
+			      false},
 	[TALLY_STALE_DELETED] = {"stale-deleted", "read after the delete of an older generation",
 				 true, false},
 	[TALLY_STALE_REPLACED] = {"stale-replaced", "read after the put of a newer generation",
