@@ -60,6 +60,30 @@ static void history_look_deaths(struct clients *c, uint32_t observer)
 		h->gap_ns[i] = h->owners_ns = now(c);
 }
 
+static bool history_reached(const struct clients *c, uint32_t node)
+{
+	for (uint32_t i = 0; i < nodes(c); i++)
+		if (i != node && peek_reaches(c->g->full[i].core, node) &&
+		    peek_reaches(c->g->full[node].core, i))
+			return true;
+	return false;
+}
+
+/* A node that was taken for dead hears of nothing until it reaches another one. Those that took it
+ * for dead may have died since, and then do not know it any more. */
+static void history_look_unreached(struct clients *c)
+{
+	struct history *h = &c->history;
+	for (uint32_t i = 0; i < nodes(c); i++) {
+		if (h->gap_ns[i] == now(c))
+			h->unreached[i] = true;
+		else if (h->unreached[i] && history_reached(c, i))
+			h->unreached[i] = false;
+		else if (h->unreached[i])
+			h->gap_ns[i] = now(c);
+	}
+}
+
 /* Of two that do not take the same nodes for dead, one may not hear what the other knows. */
 static void history_look_views(struct clients *c)
 {
@@ -81,6 +105,7 @@ void history_look(struct clients *c)
 			h->cut_ns = now(c);
 		history_look_deaths(c, i);
 	}
+	history_look_unreached(c);
 	history_look_views(c);
 }
 

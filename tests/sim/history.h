@@ -7,8 +7,9 @@
  * were lost with their stores, or the members took every node that held one, or the one that puts,
  * for dead.
  * - A get never returns a generation that a delete or a newer put had ended before the get began,
- * unless the members took the reader or the other node for dead meanwhile, or both nodes that
- * remembered the delete have lost their stores within a second.
+ * unless the members took the reader or the other node for dead meanwhile and it has not been
+ * back for some time, or both nodes that remembered the delete have lost their stores within a
+ * second.
  * - At rest, an object of which some store has a complete copy is found at every node. So is the
  * last one that was put and that nobody has deleted or lost, unless a later generation had been
  * deleted on another side by then.
@@ -49,6 +50,7 @@ struct history {
 	uint64_t lost_ns;      /* a store was last lost; 0: never */
 	uint64_t owners_ns;    /* a part of the directory last had another owner; 0: never */
 	uint64_t gap_ns[SPLITS_NODES_MAX];    /* a member last took this node for dead */
+	bool unreached[SPLITS_NODES_MAX];     /* and no other node has reached it since */
 	uint64_t deaths_ns[SPLITS_NODES_MAX]; /* by core: the newest death that it knows */
 	uint32_t gone[SPLITS_NODES_MAX];      /* by core: whom it takes for dead; no core: all */
 	/* by two nodes: when these last were not the same for both */

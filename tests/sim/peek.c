@@ -32,6 +32,11 @@ bool peek_gone(const struct control *core, uint32_t node)
 	       core->cluster->peers.nodes[node].member >= MEMBER_DEAD;
 }
 
+bool peek_reaches(const struct control *core, uint32_t node)
+{
+	return core && core->cluster->peers.nodes[node].state == NODE_UP;
+}
+
 uint64_t peek_death_ns(const struct control *core)
 {
 	return core ? core->cluster->dead_ns : 0;

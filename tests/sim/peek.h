@@ -19,6 +19,8 @@ uint32_t peek_reached(const struct control *core);
 
 /* Whether it takes that node for dead, or has heard its goodbye. */
 bool peek_gone(const struct control *core, uint32_t node);
+/* Whether that node's HELLO has come on a present connection. */
+bool peek_reaches(const struct control *core, uint32_t node);
 /* When it took another node for dead last; 0: never. */
 uint64_t peek_death_ns(const struct control *core);
 
