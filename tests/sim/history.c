@@ -177,17 +177,23 @@ uint64_t history_held(const struct clients *c, uint32_t name)
 	return newest;
 }
 
-/* Whether the node remembers a delete of that generation or a later one; also while its control is
- * dead. */
-static bool history_remembers(const struct clients *c, uint32_t node, uint32_t name,
-			      uint64_t generation)
+/* The generation up to which the node remembers a delete, or 0; also while its control is dead. */
+static uint64_t history_tombstone_at(const struct clients *c, uint32_t node, uint32_t name)
 {
 	struct object_table *table = (struct object_table *)c->g->full[node].n->table.base;
 	const struct object_tombstone *g = object_table_tombstones(table);
+	uint64_t newest = 0;
 	for (uint32_t i = 0; i < table->slots; i++)
-		if (g[i].generation && g[i].generation >= generation && g[i].id.bytes[5] == name)
-			return true;
-	return false;
+		if (g[i].generation > newest && g[i].id.bytes[5] == name)
+			newest = g[i].generation;
+	return newest;
+}
+
+static bool history_remembers(const struct clients *c, uint32_t node, uint32_t name,
+			      uint64_t generation)
+{
+	uint64_t there = history_tombstone_at(c, node, name);
+	return there && there >= generation;
 }
 
 /* The creators' clocks decide between a put and a delete on two sides of a cut: the delete of a
@@ -294,6 +300,26 @@ static void history_remembered(const struct clients *c, const struct history_rem
 				"node %u: the delete of object %u was answered, and %u nodes "
 				"remember it, not 2",
 				r->node, r->name, remember);
+}
+
+void history_rest(const struct clients *c)
+{
+	for (uint32_t name = 0; name < SPLITS_NAMES && !c->g->config.shards; name++) {
+		uint64_t newest = 0;
+		uint32_t remember = 0;
+		for (uint32_t n = 0; n < nodes(c); n++) {
+			uint64_t there = history_tombstone_at(c, n, name);
+			remember = there > newest ? 1 : remember + (there && there == newest);
+			newest = there > newest ? there : newest;
+		}
+		if (newest)
+			tally(TALLY_TOMBSTONES);
+		if (remember == 1)
+			world_violation(c->g->w,
+					"one node alone remembers the delete of object %u, "
+					"generation %llx",
+					name, (unsigned long long)newest);
+	}
 }
 
 void history_delete_ended(struct clients *c, uint32_t removal, bool answered, int32_t status)

@@ -71,6 +71,8 @@ void history_store_lost(struct clients *c, uint32_t node);
  * more. */
 uint32_t history_delete(struct clients *c, const struct client *k);
 void history_delete_ended(struct clients *c, uint32_t removal, bool answered, int32_t status);
+/* The cluster has been healthy for long: two nodes remember each delete. */
+void history_rest(const struct clients *c);
 /* A put or create of this version was answered with success. */
 void history_created(struct clients *c, struct client_truth *t);
 /* A client was told that this version is complete. */

@@ -428,6 +428,8 @@ static void full_delete_all(struct full_swarm *s)
 
 static void full_clients_end(struct full_swarm *s)
 {
+	if (!s->scenario->tight)
+		history_rest(&s->c);
 	full_read_all(s);
 	if (!s->w.violations)
 		full_delete_all(s);

@@ -14,6 +14,8 @@ static const struct {
 	[TALLY_REMEMBERED] = {"remembered",
 			      "a delete in a joined cluster, which two nodes remember", true,
 			      false},
+	[TALLY_TOMBSTONES] = {"tombstones", "at rest: a delete is remembered, by two nodes", true,
+			      false},
 	[TALLY_STALE_DELETED] = {"stale-deleted", "read after the delete of an older generation",
 				 true, false},
 	[TALLY_STALE_REPLACED] = {"stale-replaced", "read after the put of a newer generation",

@@ -14,6 +14,7 @@
 enum tally_check {
 	TALLY_BYTES,	       /* a reader's bytes, by generation */
 	TALLY_REMEMBERED,      /* an answered delete, while no node was out of reach */
+	TALLY_TOMBSTONES,      /* in the end: a delete that is remembered */
 	TALLY_STALE_DELETED,   /* a read after an answered delete of an older generation */
 	TALLY_STALE_REPLACED,  /* a read after an answered put of a newer generation */
 	TALLY_REPLACED,	       /* a put where an older generation had no delete */
