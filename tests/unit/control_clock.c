@@ -89,6 +89,52 @@ static void what_is_put_is_later_than_what_was_deleted(void **state)
 	world_end(w);
 }
 
+static uint64_t put_after(struct world *w, const struct message_tombstone *b, uint64_t content)
+{
+	struct control *c = w->node[RIGHT].core;
+
+	directory_take_tombstone(&c->directory->shard, b);
+	assert_int_equal(world_put(w, RIGHT, 0, "x", 100000, content), 0);
+	return c->table->slot[objects_find(c, &b->id)].generation;
+}
+
+/* A reader with a part of the first object would complete it with bytes of the second one. */
+static void a_node_that_lost_its_store_makes_no_generation_again(void **state)
+{
+	struct world *w = three();
+	const struct message_tombstone b = {
+		world_id("x"), control_generation(w->node[RIGHT].core) + 10 * WORLD_SECOND, 0,
+		MESSAGE_NODE_NONE};
+	uint64_t first = put_after(w, &b, 1), second;
+
+	world_kill_node(w, RIGHT);
+	world_start_engine(w, RIGHT);
+	world_start_control(w, RIGHT);
+	assert_int_equal(world_open(w, RIGHT), 0);
+	world_run(w, 2 * WORLD_SECOND);
+	second = put_after(w, &b, 2);
+	assert_true(first > b.generation && second > b.generation);
+	assert_true(first < b.generation + WORLD_SECOND && second < b.generation + WORLD_SECOND);
+	assert_int_not_equal(first, second);
+	world_end(w);
+}
+
+/* Two nodes whose clocks are behind delete and put in turn: they outrun no clock. */
+static void raised_generations_stay_near(void **state)
+{
+	struct world *w = three();
+	struct control *c[] = {w->node[0].core, w->node[RIGHT].core};
+	uint64_t begun = control_generation(c[0]) + 10 * WORLD_SECOND, last = begun;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		control_generation_after(c[i % 2], last);
+		assert_true(control_generation(c[i % 2]) > last);
+		last = c[i % 2]->generation;
+	}
+	assert_true(last - begun < WORLD_SECOND / 2);
+	world_end(w);
+}
+
 /* Whose clock is set back, or was not set when it began, still learns of what there is. */
 static void what_exists_is_let_in(void **state)
 {
@@ -111,6 +157,8 @@ int main(void)
 		cmocka_unit_test(an_hour_may_be),
 		cmocka_unit_test(a_tombstone_from_the_future_is_refused),
 		cmocka_unit_test(what_is_put_is_later_than_what_was_deleted),
+		cmocka_unit_test(a_node_that_lost_its_store_makes_no_generation_again),
+		cmocka_unit_test(raised_generations_stay_near),
 		cmocka_unit_test(what_exists_is_let_in),
 	};
 

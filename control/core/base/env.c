@@ -6,6 +6,12 @@
 
 #define CLOCK_AHEAD_NS (3600 * UINT64_C(1000000000))
 
+/* A raised generation is drawn from so many. The first draw of a control keeps apart what it makes
+ * from what an earlier one has made. Later draws are small: nodes that delete and put an id in turn
+ * raise each other's generations at every turn, and must not outrun the clocks (a turn takes longer
+ * than 256 generations, 262 us). */
+enum { GENERATION_DRAWS_FIRST = 1 << 16, GENERATION_DRAWS = 1 << 8 };
+
 uint64_t control_random(struct control *c)
 {
 	c->random++;
@@ -30,11 +36,27 @@ uint64_t control_generation(struct control *c)
 	return c->generation | (c->config.node % NODES_MAX);
 }
 
+/* A number of generations, or 0 while the clock is ahead of that generation. An earlier control of
+ * this node draws another number: the seed is never the same twice. */
+static uint64_t control_generation_draw(struct control *c, uint64_t generation)
+{
+	uint32_t draws = c->generation_drawn ? GENERATION_DRAWS : GENERATION_DRAWS_FIRST;
+
+	if (generation < (c->epoch_ns + c->now_ns) / NODES_MAX * NODES_MAX)
+		return 0;
+	c->generation_drawn = true;
+	return XXH3_64bits_withSeed(&generation, sizeof(generation), c->config.seed) % draws;
+}
+
 void control_generation_after(struct control *c, uint64_t generation)
 {
+	uint64_t max = control_generation_max(c), draw;
+
 	generation = generation / NODES_MAX * NODES_MAX;
-	if (generation > c->generation && generation <= control_generation_max(c))
-		c->generation = generation;
+	if (generation <= c->generation || generation > max)
+		return;
+	draw = control_generation_draw(c, generation) * NODES_MAX;
+	c->generation = generation + (draw <= max - generation ? draw : 0);
 }
 
 uint64_t control_backoff(struct control *c, uint32_t attempts)

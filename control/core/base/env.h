@@ -19,7 +19,8 @@ uint64_t control_generation(struct control *c);
 /* The greatest generation that a correct clock may have made. */
 uint64_t control_generation_max(const struct control *c);
 /* Makes later generations of this node greater than that, unless that is greater than
- * control_generation_max. */
+ * control_generation_max. If the clock is behind that, how much greater is drawn: a control of this
+ * node that began without its store would make the same generation again, of other bytes. */
 void control_generation_after(struct control *c, uint64_t generation);
 /* A pause that grows with the attempts, with some jitter. */
 uint64_t control_backoff(struct control *c, uint32_t attempts);

@@ -28,9 +28,10 @@ struct control {
 	struct control_ops ops;
 	struct control_counters counters;
 	uint64_t now_ns;
-	uint64_t random;     /* state of the generator for pauses */
-	uint64_t generation; /* of the last object made here, without the node's part */
-	uint64_t epoch_ns;   /* from our clock to that of the incarnations */
+	uint64_t random;       /* state of the generator for pauses */
+	uint64_t generation;   /* of the last object made here, without the node's part */
+	bool generation_drawn; /* it has been raised beyond the clock (env.c) */
+	uint64_t epoch_ns;     /* from our clock to that of the incarnations */
 	struct timers timers;
 	struct commands commands;
 
