@@ -74,7 +74,8 @@ static enum options_result options_help(void)
 #undef X
 	};
 	printf("Usage: sarissa-dataplane [--port SPEC] [OPTION...]\n"
-	       "Moves the packets of one Sarissa node.\n\n");
+	       "Moves the packets of one Sarissa node. With --role switch as the first option:\n"
+	       "see sarissa-switch(8).\n\n");
 	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
 	printf("\n%s", port_help);
 	return OPTIONS_DONE;

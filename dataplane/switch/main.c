@@ -206,6 +206,8 @@ int main(int argc, char **argv)
 	w.options = &o;
 	aggregate_init(&w.pool, o.groups, o.window, memory, kernel_level_best());
 	r = o.host ? host_run(&w, &stop) : o.xdp ? xdp_shell_run(&w, &stop) : ports_run(&w, &stop);
+	if (r)
+		return 1;
 	report(&w);
-	return r ? 1 : 0;
+	return 0;
 }

@@ -63,8 +63,9 @@ static int ports_start_eal(unsigned ports)
 
 static int port_refuse(const char *name, int error, const char *what)
 {
-	log_error("port af_xdp:%s: %s (%s; %s): is it up, and without an XDP program?", name, what,
-		  strerror(-error), *xdp_attach_error() ? xdp_attach_error() : log_dpdk_error());
+	const char *detail = *xdp_attach_error() ? xdp_attach_error() : log_dpdk_error();
+	log_error("port af_xdp:%s: %s (%s%s%s): is it up, and without an XDP program?", name, what,
+		  strerror(-error), *detail ? "; " : "", detail);
 	return error;
 }
 
