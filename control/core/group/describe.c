@@ -11,6 +11,8 @@
 #include "internal/reduce.h"
 #include "groups.h"
 
+enum { DESCRIBE_LINE_MAX = 128 }; /* bytes of a line, at most */
+
 struct describe_out {
 	char *bytes;
 	size_t room, used;
@@ -102,6 +104,8 @@ uint32_t group_decision_write(const struct group *g, char *out, size_t room)
 		struct group_decision_line line = {
 			.member = m->number, .clock = m->decided, .node = m->node};
 
+		if (o.room - o.used < DESCRIBE_LINE_MAX)
+			break; /* contributions come first; the others join again after a failure */
 		memcpy(line.cohort, g->cohort[m->cohort].name, sizeof(line.cohort));
 		describe_line(&o, "m ", g, &line);
 	}
