@@ -35,6 +35,8 @@ uint32_t in_edge_grant(struct engine *e, struct in_edge *i)
 {
 	uint32_t target = in_edge_target(e, i);
 
+	if (i->received == 0) /* the sender may not know the stream: more would be missed */
+		target = (uint32_t)state_min(target, wire_unscheduled(i->buffer->chunk_bytes));
 	if (target > i->granted)
 		i->granted = target;
 	return i->granted;
