@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The installed header: clean as C99 and C++11 with -pedantic, and each function of it has a version
+"""The installed headers: clean as C99 and C++11 with -pedantic, and each function of them has a version
 in libsarissa.map and a manual page.
 
 usage: public_header.py
@@ -13,18 +13,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "include/sarissa/sarissa.h"
-STRICT = ["-pedantic-errors", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "-I", HEADER.parents[1]]
+HEADERS = sorted((ROOT / "include/sarissa").glob("*.h"))
+STRICT = ["-pedantic-errors", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "-I", ROOT / "include"]
 
 
 def unclean(language, standard, compiler):
     done = subprocess.run([*compiler.split(), f"-std={standard}", *STRICT, "-x", language, "-"], text=True,
-                          input="#include <sarissa/sarissa.h>\n", capture_output=True)
+                          input="".join(f"#include <sarissa/{header.name}>\n" for header in HEADERS),
+                          capture_output=True)
     return [f"as {standard}: {line}" for line in done.stderr.splitlines() if "error" in line]
 
 
 def functions():
-    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", "".join(header.read_text() for header in HEADERS), flags=re.S)
     return set(re.findall(r"^(?!typedef)\w[\w *]*?\b(sar_\w+)\(", text, flags=re.M))
 
 
@@ -37,7 +38,7 @@ def main():
     for page in (ROOT / "docs/man").glob("sar_*.3"):
         named |= set(re.findall(r"^\.Nm (sar_\w+)", page.read_text(), flags=re.M))
     found += [f"{name}: not in libsarissa.map" for name in sorted(declared - exported)]
-    found += [f"{name}: in libsarissa.map, not in the header" for name in sorted(exported - declared)]
+    found += [f"{name}: in libsarissa.map, not in a header" for name in sorted(exported - declared)]
     found += [f"{name}: no manual page names it" for name in sorted(declared - named)]
     if len(declared) < 40:
         found.append(f"only {len(declared)} functions were found: is the search still right?")
