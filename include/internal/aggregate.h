@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets of the aggregator in the network (docs/aggregation.md): members send contributions to a
- * UDP port, a switch on the way adds them up and sends the result to all. Read by the pool
- * (dataplane/core/aggregate.h), by the member's job (client/aggregate_job.h) and by
- * ebpf/aggregate.bpf.c, so only fixed widths and no libc. Little-endian. Pure; any thread.
+ * Packets of aggregation in the network (docs/aggregation.md): members send contributions to a UDP
+ * port, and a switch on the path adds them up and sends the result to all. Used by the pool
+ * (dataplane/core/aggregate.h), the member's job (client/aggregate_job.h) and ebpf/aggregate.bpf.c:
+ * so it has fixed widths and no libc. Little-endian. Pure; any thread.
  */
 #ifndef SARISSA_INTERNAL_AGGREGATE_H
 #define SARISSA_INTERNAL_AGGREGATE_H
@@ -26,25 +26,25 @@ enum {
 	AGGREGATE_PORT = 7480,	      /* UDP: of the switch */
 	AGGREGATE_RESULT_PORT = 7481, /* UDP: of the members */
 	AGGREGATE_HEADER = 32,
-	AGGREGATE_PAYLOAD_MAX = 1440, /* a frame of a link with MTU 1500 */
+	AGGREGATE_PAYLOAD_MAX = 1440, /* a full frame at MTU 1500 */
 	AGGREGATE_PACKET_MAX = AGGREGATE_HEADER + AGGREGATE_PAYLOAD_MAX,
-	AGGREGATE_STEP = 8, /* payload is a multiple of it: padded with zeros */
+	AGGREGATE_STEP = 8, /* payload is padded with zeros to a multiple of it */
 	AGGREGATE_MEMBERS_MAX = 64,
 	AGGREGATE_BANKS = 4, /* two versions of a slot for each of two rounds */
-	/* Beside the types of internal/reduce.h: i32 that shares an exponent per chunk. */
+	/* A type beside those of internal/reduce.h: i32 with a shared exponent per chunk. */
 	AGGREGATE_BLOCK = 13,
 };
 
-/* The first byte of a packet. The high bits are the version of the format. */
+/* The first byte of a packet. The high four bits are the version of the format. */
 enum aggregate_kind {
 	AGGREGATE_INSTALL = 0x51,      /* to the switch: a group and its policy */
 	AGGREGATE_CONTRIBUTION = 0x52, /* to the switch: a chunk */
-	AGGREGATE_POLL = 0x53,	       /* to the switch: a contribution's header: what of it? */
+	AGGREGATE_POLL = 0x53,	       /* to the switch: asks for the state of a chunk */
 	AGGREGATE_INSTALLED = 0x54,    /* answers INSTALL */
-	AGGREGATE_RESULT = 0x55,       /* a chunk with all that belongs in it */
+	AGGREGATE_RESULT = 0x55,       /* a complete chunk */
 	AGGREGATE_WAIT = 0x56,	       /* answers a POLL: the result is not there yet */
-	AGGREGATE_GONE = 0x57,	       /* answers: the slot serves a later chunk already */
-	AGGREGATE_REFUSED = 0x58,      /* answers: not possible here; flags has the reason */
+	AGGREGATE_GONE = 0x57,	       /* answers: the slot has a later chunk */
+	AGGREGATE_REFUSED = 0x58,      /* answers: refused; flags has the reason */
 };
 
 /* flags of AGGREGATE_REFUSED */
@@ -68,13 +68,13 @@ struct aggregate_header {
 	aggregate_u32 chunk;	/* from 0 in each round */
 	aggregate_u16 slot;	/* chunk mod window */
 	aggregate_u8 operation; /* op in the low, type in the high four bits */
-	/* AGGREGATE_BLOCK. To the switch: of the sender's chunk + window. RESULT: the largest. */
+	/* Of AGGREGATE_BLOCK, for the payload of chunk + window. RESULT: the largest one. */
 	signed char exponent;
 };
 
 _Static_assert(sizeof(struct aggregate_header) == AGGREGATE_HEADER, "a wire format");
 
-/* Of a policy, in the place of bitmap. */
+/* A policy, in the place of bitmap. */
 struct aggregate_policy {
 	aggregate_u8 quorum;	   /* so many suffice at the deadline */
 	aggregate_u8 reserved;	   /* 0 */
@@ -97,7 +97,7 @@ static inline aggregate_u32 aggregate_slot(aggregate_u32 round, aggregate_u32 ch
 	return bank * window + chunk % window;
 }
 
-/* > 0: chunk a of round a is later than the other one. Rounds wrap. */
+/* > 0: chunk a of round a is later than chunk b of round b. Rounds wrap. */
 static inline int aggregate_later(aggregate_u32 round_a, aggregate_u32 chunk_a,
 				  aggregate_u32 round_b, aggregate_u32 chunk_b)
 {
@@ -112,7 +112,7 @@ static inline int aggregate_later(aggregate_u32 round_a, aggregate_u32 chunk_a,
 /*
  * Two sums over the 32-bit words of the packet, its check taken as 0 (after Fletcher, IEEE Trans.
  * Communications 30(1), 1982): one of the words, one of those weighted by their distance from the
- * end. bytes is a multiple of 4. Not CRC32C, since an XDP program has no instruction for that.
+ * end. bytes is a multiple of 4. Not CRC32C, because XDP programs have no instruction for that.
  */
 static inline uint32_t aggregate_check(const void *packet, uint32_t bytes)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Synchronisation groups of libsarissa: members push contributions clock by clock, and pull what
- * all of them add up to, as the policy of the group allows.
+ * Synchronisation groups of libsarissa: members push contributions clock by clock, and pull their
+ * sums when the policy of the group allows it.
  *
  *     sar_group_spec spec = {.op = SAR_SUM, .dtype = SAR_F32, .count = 1000, .members = 8,
  *                            .policy = "bsp"};
- *     sar_group_create(s, "sgd", &spec);                       (one of them)
+ *     sar_group_create(s, "sgd", &spec);                       (one process only)
  *     sar_group_join(s, "sgd", NULL, &m);
  *     sar_group_push(m, gradient, sizeof(gradient));
  *     sar_group_pull(m, SAR_FOREVER, &r);
@@ -13,11 +13,11 @@
  *     sar_release(s, &r.buffer);
  *     sar_group_leave(m);
  *
- * Units, threads, fork, restarts, errors: as of sarissa.h. A sar_member is for one thread at a
- * time; threads of one process may be members of one group side by side. Clocks of a member count
- * its pushes from 1 on. Rounds of a group have numbers from 1 on; each has at most one result,
- * which names exactly the contributions in it. docs/groups.md explains policies, and what holds
- * when members, nodes or control processes die.
+ * Units, threads, fork, restarts, errors: as in sarissa.h. A sar_member is for one thread at a
+ * time. Several threads of a process may each be a member of one group. A member's clock counts its
+ * pushes from 1. Rounds of a group are numbered from 1. Each has at most one result, which names
+ * exactly the contributions in it. docs/groups.md explains policies, and what holds when members,
+ * nodes or control processes die.
  */
 #ifndef SARISSA_GROUP_H
 #define SARISSA_GROUP_H
@@ -32,21 +32,21 @@ extern "C" {
 #endif
 
 #define SAR_GROUP_NAME_MAX   100  /* bytes, without the terminating zero; no '/' and no blanks */
-#define SAR_COHORT_MAX	     31	  /* the same */
-#define SAR_POLICY_MAX	     255  /* the same */
+#define SAR_COHORT_MAX	     31	  /* the same; letters, digits, '-', '_' and '.' */
+#define SAR_POLICY_MAX	     255  /* bytes of its text, without the terminating zero */
 #define SAR_GROUP_MEMBERS    1023 /* of one group */
 #define SAR_STALENESS	     8	  /* buckets: staleness 0, 1, 2, 3, 4-7, 8-15, 16-31, more */
 #define SAR_POLICY_TABLE_MAX 1024 /* bytes of a policy's table, with the terminating zero */
 
 enum {
-	SAR_GROUP_TOTAL = 1, /* sar_group_spec.flags: the result of each round adds the one before:
-				a parameter server. Not with SAR_AVG */
+	SAR_GROUP_TOTAL = 1, /* sar_group_spec.flags: each result includes the one before, as in a
+				parameter server. Not with SAR_AVG */
 };
 
 typedef struct sar_group_spec {
 	uint32_t op, dtype; /* enum sar_reduce_op, enum sar_dtype */
 	uint64_t count;	    /* elements of each contribution and result */
-	uint32_t members;   /* rounds begin when so many have joined; 0, 1: with the first */
+	uint32_t members;   /* rounds begin when so many have joined; 0, 1: at the first */
 	uint32_t flags;
 	const char *policy; /* text, see sar_group_policy */
 	uint64_t reserved[4];
@@ -75,7 +75,7 @@ typedef struct sar_contributor {
 
 typedef struct sar_member_info {
 	uint64_t member, clock;
-	uint64_t round;	     /* newest that it has pulled */
+	uint64_t round;	     /* newest round that it has pulled */
 	uint64_t waiting_ns; /* in all of its pulls */
 	uint64_t counted;    /* contributions in results */
 	uint64_t late;	     /* carried into a later round */
@@ -85,10 +85,10 @@ typedef struct sar_member_info {
 	char cohort[SAR_COHORT_MAX + 1];
 } sar_member_info;
 
-/* The counts are those since the present owner of the group took it over. */
+/* Counts start at 0 when a new owner takes the group over. */
 typedef struct sar_group_info {
 	uint32_t op, dtype, flags;
-	uint32_t members; /* with which rounds begin */
+	uint32_t members; /* rounds begin when so many have joined */
 	uint64_t count;
 	uint32_t live;	  /* members now */
 	uint32_t owner;	  /* node that decides its rounds */
@@ -108,14 +108,14 @@ typedef struct sar_group_info {
  * Makes a group. It exists until sar_group_remove.
  *
  * Shapes: name has 1 to SAR_GROUP_NAME_MAX bytes.
- * Errors: -EEXIST there is such a group. -EINVAL the policy is wrong (the words say where), K is
- * larger than spec->members, the type, operation or count is wrong. -ENOSPC the owner has as many
- * groups as it may.
+ * Errors: -EEXIST a group of that name exists. -EINVAL the policy is wrong (the error text says
+ * where), K is larger than spec->members, or the type, operation or count is wrong. -ENAMETOOLONG
+ * the name or the policy is. -ENOSPC the owner has no room for another group.
  */
 int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
 
 /*
- * Becomes a member, at the group's clock. cohort, or NULL: which row of the policy it is under.
+ * Becomes a member at the group's clock, under the policy's row for cohort. NULL: the row for all.
  *
  * Ownership: *out is the caller's until sar_group_leave, which must come before sar_close.
  * Errors: -ENOENT no such group. -EINVAL the policy has no row for the cohort. -ENOSPC.
@@ -123,8 +123,8 @@ int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
 int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **out);
 
 /*
- * Ends the membership: what was pushed counts, nobody waits for this member any more. A process
- * that ends without it is taken for dead, and its contributions in the open round are gone.
+ * Ends the membership: its contributions count, and nobody waits for it any more. A member whose
+ * process ends without this call is dead: the open round loses its contributions.
  *
  * Ownership: m is gone, whatever is returned. NULL does nothing.
  */
@@ -138,53 +138,53 @@ uint64_t sar_member_clock(const sar_member *m);	 /* of its last push, or as the 
  *
  * Shapes: bytes is count elements of the group's type.
  * Ownership: data stays the caller's and is not used after the call.
- * Errors: -ETIME the round has closed, and the policy refuses what is late: nothing was counted,
- * keep it as a residual; pull, and go on. -EAGAIN it is too far ahead of the slowest member, or too
- * many of its contributions wait: pull first. -EINVAL another size than the group's. -ESTALE this
- * member was taken for dead: leave, and join again. -ENOENT the group was removed. Those of
- * sar_put.
+ * Errors: -ETIME the round has closed, and the policy refuses late contributions: nothing was
+ * counted; keep it as a residual, pull, and go on. -EAGAIN the member is too far ahead of the
+ * slowest, or too many of its contributions wait: pull first. -EINVAL another size than the
+ * group's. -ESTALE this member was taken for dead: leave, and join again. -ENOENT the group was
+ * removed. Those of sar_put.
  */
 int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
 
 /*
- * Waits until the policy lets the member go on from its clock, and gets the newest result, which
- * then has its own last contribution (asp: if its round has closed).
+ * Waits until the policy lets the member go on, and gets the newest result. That has the member's
+ * last contribution, unless it is under asp or ssp and others must still close the round of it.
  *
- * Shapes: the first pull of a group without results returns at once, with round 0.
+ * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.
  * Errors: -ETIMEDOUT. -ENODATA the round of its contribution ended without a result: pull again.
- * -ESTALE as of sar_group_push. -ENOENT. Those of sar_get.
+ * -ESTALE as for sar_group_push. -ENOENT. Those of sar_get.
  */
 int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out);
 
 /*
- * Who is in a result: fills in up to room contributors and returns how many there are.
+ * Writes up to room contributors of a result, and returns how many the result has.
  *
- * Errors: -ENOENT the result is older than the last eight, and all members have passed it.
+ * Errors: -ENOENT the result is deleted: all members have pulled a later one, or eight came after.
  */
 int sar_group_contributors(sar_member *m, const sar_group_result *result, sar_contributor *out,
 			   unsigned room);
 
 /*
- * Changes the policy while the group runs; *version, unless NULL, is its number. The open round
- * ends under the policy that opened it. What the new one loosens holds at once; what it tightens,
- * from the next clock on that no member has passed.
+ * Changes the policy while the group runs. *version, unless NULL, is its number. The open round
+ * ends under the policy that opened it. A looser limit holds at once. A tighter one holds from the
+ * first clock on that no member has pushed yet.
  *
- *   bsp | ssp SLACK | asp | k-of-n K, each for all members, or per cohort: "fast: bsp, slow: ssp
- * 4"; behind bsp and k-of-n "deadline TIME" and "late carry" or "late refuse"; or "auto [PERCENT]".
+ *   bsp | ssp SLACK | asp | k-of-n K, for all members, or per cohort: "fast: bsp, slow: ssp 4";
+ *   options of bsp and k-of-n: "deadline TIME", "late carry" or "late refuse"; or "auto [PERCENT]"
  *
  * Errors: -EINVAL with the position of the wrong word; K larger than the number of members; a
  * cohort with members has no row. -EAGAIN another change is under way. -ENOENT.
  */
 int sar_group_policy(sar *s, const char *name, const char *policy, uint64_t *version);
 
-/* The table that a policy is compiled to, without a group. Errors: -EINVAL as of sar_group_policy.
+/* Writes the table that a policy compiles to. It needs no group. Errors: -EINVAL, as for a policy.
  */
 int sar_policy_explain(sar *s, const char *policy, char table[SAR_POLICY_TABLE_MAX]);
 
 /*
- * What a group is and how it stands; fn, unless NULL, hears of each member. A value of fn other
- * than 0 ends the call, which returns it.
+ * Describes a group. fn, unless NULL, is called for each member. If it returns other than 0, the
+ * call ends and returns that.
  *
  * Errors: -ENOENT.
  */
