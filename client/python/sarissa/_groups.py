@@ -49,8 +49,8 @@ class Result:
 
     @property
     def members(self) -> List[Contributor]:
-        """Exactly who is in the round, looked up when it is asked for first. NotFound: the round is
-        older than the last eight, and all members have passed it."""
+        """Exactly who is in the round, looked up when it is asked for first. NotFound: eight rounds
+        came after this one, or all members have passed it."""
         if self._members is None:
             raw = self._member._joined().contributors(self.round, self._attempt)
             self._members = [Contributor(*one) for one in raw]

@@ -15,8 +15,8 @@
  *   ssp S     S          none            nobody is more than S clocks ahead of the slowest
  *   asp       unlimited  none            nobody waits for others
  *   k-of-n K  unlimited  K               the K fastest make a round; the others' are late
- *   auto P    fast: ssp 2, slow: asp; a member is slow while the gaps between its contributions, or
- *             the one that it is in, are far above the P-th percentile of all gaps
+ *   auto P    fast: ssp 2, slow: asp; a member is slow while the times from the answer to its pull
+ *             to its push, or the one that runs, are above 1.5 times the P-th percentile of all
  */
 #ifndef SARISSA_CONTROL_CORE_GROUP_POLICY_H
 #define SARISSA_CONTROL_CORE_GROUP_POLICY_H
