@@ -67,6 +67,11 @@ static struct group_member *load_member(struct groups *gs, struct group *g,
 	return m;
 }
 
+static void load_later(struct groups *gs, struct group *g)
+{
+	g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
 static void load_line(struct groups *gs, struct group *g, const struct group_decision_line *line)
 {
 	struct group_contribution *one;
@@ -77,7 +82,7 @@ static void load_line(struct groups *gs, struct group *g, const struct group_dec
 	}
 	one = pool_take(&gs->contributions);
 	if (one == NULL)
-		return;
+		return; /* load_last sees that it is missing */
 	one->member = line->member;
 	one->clock = line->clock;
 	one->staleness = line->staleness;
@@ -115,6 +120,11 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 		rounds_free(gs, &g->closing);
 		g->published = g->failed = g->last_round;
 		load_live(gs, g);
+		return;
+	}
+	if (g->closing.count < d.count) { /* no room for all of them: the sum would lack some */
+		rounds_free(gs, &g->closing);
+		load_later(gs, g);
 		return;
 	}
 	g->closing.version = d.version;
@@ -157,11 +167,6 @@ static void load_policy(struct groups *gs, struct group *g, const char *bytes, u
 	}
 	rounds_open(g, 1);
 	load_live(gs, g);
-}
-
-static void load_later(struct groups *gs, struct group *g)
-{
-	g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
 }
 
 void load_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,

@@ -461,7 +461,7 @@ static void rounds_adopt_line(struct groups *gs, struct group *g,
 	} else {
 		one = pool_take(&gs->contributions);
 		if (one == NULL)
-			return; /* the decision names it; only its counters suffer */
+			return; /* rounds_adopted sees that it is missing */
 		one->member = line->member;
 		one->clock = line->clock;
 		one->node = line->node;
@@ -503,6 +503,10 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 		g->cohort[m->cohort].present++;
 	}
 	rounds_low(gs, g);
+	if (g->closing.count < d.count) { /* no room for all of them: the sum would lack some */
+		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+		return;
+	}
 	g->closing.version = d.version;
 	g->closing.base = d.base;
 	rounds_fix(gs, g);
