@@ -139,7 +139,7 @@ class Worker:
         self.random = numpy.random.default_rng((run.seed, rank))
         self.parameters = self.origin = self.network.first(run.seed)
         self.residual = None  # a gradient that came too late to count
-        self.samples, self.rounds, self.waited_s, self.steps, self.refused = [], [], 0.0, 0, 0
+        self.samples, self.rounds, self.waited_s, self.cpu_s, self.steps, self.refused = [], [], 0.0, 0.0, 0, 0
 
     def gradient(self):
         chosen = self.random.integers(0, len(self.images), self.run.batch)
@@ -151,7 +151,7 @@ class Worker:
             node.create_group(run.group, dtype="float32", count=self.network.count, op="sum", policy=run.policy,
                               members=run.workers, results="total")
         group, swaps = opened(node, run.group), [tuple(one) for one in run.swaps]
-        device, shown = Device(run, self.rank), -1
+        device, shown, before = Device(run, self.rank), -1, time.process_time()
         with group.join() as member:
             time.sleep(max(0.0, run.start_s - time.monotonic()))
             while (now := time.monotonic()) < run.start_s + run.seconds:
@@ -170,6 +170,7 @@ class Worker:
                     shown = result.round
                     self.parameters = self.origin - run.rate / run.workers * result.array
                     self.see(end - run.start_s, result)
+            self.cpu_s = time.process_time() - before
             ended = group.info() if self.rank == 0 else None
         return ended
 
@@ -195,8 +196,8 @@ class Worker:
 
     def told(self):
         curve = [(at, self.network.accuracy(one, *self.tests)) for at, one in self.samples]
-        return {"curve": curve, "steps": self.steps, "waited_s": self.waited_s, "refused": self.refused,
-                "rounds": self.rounds}
+        return {"curve": curve, "steps": self.steps, "waited_s": self.waited_s, "cpu_s": self.cpu_s,
+                "refused": self.refused, "rounds": self.rounds}
 
 
 def opened(node, name, patience_s=30.0):

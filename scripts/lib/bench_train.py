@@ -10,7 +10,7 @@ One worker per node (bench/train.py). In every second one or two workers, drawn 
 times as slow; the policies take turns with the same seeds. Accuracy is of test images, by the parameters of all
 workers, as a mean over a second. `to target` is the time to the accuracy that bsp has at the end, less half a
 point. waited: seconds that a worker spent in push and pull, the mean of all. refused: gradients that came too
-late and stayed with their worker."""
+late and stayed with their worker. CPU: of the nodes, and of the workers while they trained."""
 
 import argparse
 import itertools
@@ -83,18 +83,15 @@ class Workers:
     def __exit__(self, *_):
         end_programs(self.programs)
 
-    def pids(self):
-        return [program.child.pid for program in self.programs] + nodes.pids(self.config)
-
     def run(self, args, policy, seed):
         chosen = DATA[args.data]
         fields = {"group": f"train-{next(self.numbers)}", "policy": policy, "workers": args.workers, "data": args.data,
                   "seed": seed, "start_s": time.monotonic() + READY_S, "seconds": args.seconds, "work_ms": args.work_ms,
                   "batch": chosen["batch"], "rate": chosen["rate"], "sample_s": chosen["sample_s"], "swaps": args.swap}
-        before = sum(map(process.run_seconds, self.pids()))
+        before = sum(map(process.run_seconds, nodes.pids(self.config)))
         told = ask_all([program.task for program in self.programs], [[json.dumps(fields)]] * args.workers,
                        patience_s=args.seconds + PATIENCE_S)
-        used = sum(map(process.run_seconds, self.pids())) - before
+        used = sum(map(process.run_seconds, nodes.pids(self.config))) - before + sum(one["cpu_s"] for one in told)
         return {"policy": policy, "data": args.data, "seed": seed, "curve": curve_of(told), "cpu_seconds": used,
                 "steps": sum(one["steps"] for one in told), "refused": sum(one["refused"] for one in told),
                 "waited_s": statistics.fmean(one["waited_s"] for one in told), "rounds": told[0]["rounds"]}

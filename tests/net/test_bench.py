@@ -130,6 +130,17 @@ def allreduces_over_several_ports_are_measured_and_checked():
     assert done.returncode == 2 and done.stderr.startswith("bench: --scheme: 'none' is none: hips-mesh, "), done.stderr
 
 
+def training_by_a_group_is_measured():
+    netlib.need_root()
+    (row,), table = rows_of("train", "--data", "synthetic", "--workers", 2, "--seconds", 2, "--repeat", 1, "--policy", "asp",
+                            "--swap", 1, "bsp")
+    accuracies = [accuracy for _, accuracy in row["curve"]]
+    assert accuracies[-1] > accuracies[0] + 0.1 and row["steps"] > 10, row
+    assert "the last that was seen under version 1" in table, table
+    done = bench("train", "--swap", "soon", "bsp")
+    assert done.returncode == 2 and done.stderr.startswith("bench: --swap: 'soon'"), done.stderr
+
+
 def reduces_are_measured_and_checked():
     netlib.need_root()
     size, rate = 400_000, 100
@@ -399,7 +410,7 @@ netlib.run(look_ups_are_timed_beside_tcp, puts_are_timed_both_ways,
            what_ran_is_told_from_a_trace, sums_are_found_without_the_systems,
            a_wrong_sum_ends_the_run,
            reduces_are_measured_and_checked, allreduces_over_several_ports_are_measured_and_checked,
-           others_take_turns_and_are_checked,
+           training_by_a_group_is_measured, others_take_turns_and_are_checked,
            a_peer_that_is_not_installed_is_named, staggered_givers_do_not_wait,
            a_killed_participant_is_replaced, cases_say_which_limit_is_missed,
            compare_goes_on_where_it_was_interrupted, wrong_arguments_are_refused,
