@@ -10,7 +10,7 @@ struct control;
 struct message_members;
 struct node;
 
-/* Whether this node keeps a connection with that one, to watch each other and to pass news on. */
+/* Whether this node keeps a connection with another, to watch each other and to pass news on. */
 bool gossip_watches(const struct control *c, const struct node *n);
 /* Whether the node is a neighbour in the ring: those two are watched closely. */
 bool gossip_is_next(const struct control *c, const struct node *n);

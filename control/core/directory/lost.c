@@ -35,7 +35,7 @@ bool directory_lost(const struct directory *d, const struct entry *e, struct dir
 	return out->copies > 0 && d->out.settled(d->out.arg, &e->by_id.id);
 }
 
-/* A tombstone without a node is not of a DELETE: another generation replaced that one. */
+/* A tombstone without a node is not of a DELETE: another generation replaced its own. */
 bool directory_was_deleted(const struct directory *d, const struct object_id *id)
 {
 	const struct tombstone *t = directory_tombstone(d, id);

@@ -236,8 +236,10 @@ void groups_init(struct groups *gs, const struct groups_ops *ops, uint32_t node)
  * owner: the node must ask again soon. */
 bool groups_request(struct groups *gs, uint32_t node, uint64_t request,
 		    const struct group_request *r);
-/* Members of that node are dead; they have to announce themselves within GROUP_GRACE_NS. */
+/* The node is dead, and its members with it. */
 void groups_node_lost(struct groups *gs, uint32_t node);
+/* The control process of the node has restarted: its members have to announce themselves within
+ * GROUP_GRACE_NS. */
 void groups_node_reborn(struct groups *gs, uint32_t node);
 /* Forgets the groups that another node owns now. */
 void groups_keep(struct groups *gs, bool (*mine)(void *arg, const struct object_id *id), void *arg);
