@@ -360,9 +360,21 @@ void load_retry(struct groups *gs, struct group *g);
 void load_list_ended(struct groups *gs, struct group *g, int32_t status);
 
 /* groups.c */
+struct group *groups_find(const struct groups *gs, const char *name);
+/* NULL: the table is full. */
+struct group *groups_make(struct groups *gs, const char *name);
 void groups_free(struct groups *gs, struct group *g);
 void groups_fill(struct groups *gs, const struct group *g, const struct group_member *m);
+/* The answer to a request, if there is one: of the group, unless that is NULL. */
 void groups_tell(struct groups *gs, const struct group_waiter *w, int32_t status, const char *text,
 		 const struct group *g);
+void groups_refuse(struct groups *gs, const struct group_waiter *w, int32_t status,
+		   const char *text);
+void groups_answer(struct groups *gs, const struct group_waiter *w, const struct group *g,
+		   const struct group_member *m);
+
+/* requests.c */
+/* The policy is put. */
+void groups_swapped(struct groups *gs, struct group *g, int32_t status, const char *text);
 
 #endif
