@@ -377,9 +377,9 @@ void congestion_collapse(struct engine *e, struct conn *c)
 /* How long a connection saves up for a burst. Short windows have no time for it. */
 static uint64_t congestion_save_ns(const struct engine *e, const struct conn *c)
 {
-	uint64_t whole = c->cc.pace_ns_per_kib * e->config.burst_bytes / 1024;
+	uint64_t whole = c->cc.pace_ns_per_kib * e->config.burst_bytes[c->rail] / 1024;
 
-	return state_min(state_min(whole, e->config.burst_ns),
+	return state_min(state_min(whole, e->config.burst_ns[c->rail]),
 			 c->loss.srtt_ns / CONGESTION_SAVE_PART);
 }
 
@@ -391,9 +391,9 @@ static uint64_t congestion_burst_ns(const struct engine *e, const struct conn *c
 	uint64_t late =
 		state_max(CONGESTION_BURST_NS, packets * c->cc.pace_ns_per_kib * bytes / 1024);
 
-	if (e->config.burst_bytes == 0)
+	if (e->config.burst_bytes[c->rail] == 0)
 		return late;
-	return state_max(late, e->config.burst_ns) + congestion_save_ns(e, c);
+	return state_max(late, e->config.burst_ns[c->rail]) + congestion_save_ns(e, c);
 }
 
 /*
@@ -428,7 +428,7 @@ bool congestion_allows(struct engine *e, struct conn *c, uint32_t bytes, bool ma
 	if (from > e->now_ns || e->pace_ns[c->rail] > e->now_ns) {
 		c->cc.pace_blocked = true;
 		c->cc.pace_from_ns = from;
-		c->cc.saving = e->config.burst_bytes > 0;
+		c->cc.saving = e->config.burst_bytes[c->rail] > 0;
 		c->cc.cwnd_limited = true;
 		return false;
 	}

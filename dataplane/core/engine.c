@@ -40,7 +40,10 @@ static uint32_t engine_events_size(const struct engine_config *f)
 
 static bool engine_config_valid(const struct engine_config *f)
 {
-	bool window_pow2 = (f->window_pkts & (f->window_pkts - 1)) == 0;
+	bool window_pow2 = (f->window_pkts & (f->window_pkts - 1)) == 0, bursts = true;
+
+	for (unsigned k = 0; k < RAILS_MAX; k++)
+		bursts &= f->burst_bytes[k] <= ENGINE_BURST_MAX;
 
 	return f->incarnation != 0 && f->mtu >= MTU_BASE && f->mtu <= ENGINE_HEAD_MAX &&
 	       f->workers >= 1 && f->rails >= 1 && f->rails <= RAILS_MAX && f->conns_max >= 1 &&
@@ -49,9 +52,8 @@ static bool engine_config_valid(const struct engine_config *f)
 	       f->edges_max >= 1 && f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 &&
 	       f->msg_rx_slots <= 65536 && f->delay_target_ns > 0 && f->idle_timeout_ns > 0 &&
 	       f->handshakes_per_s > 0 && f->handshakes_per_s <= 1000000000 &&
-	       f->credit_bytes > 0 && f->block_bytes > 0 && f->burst_bytes <= ENGINE_BURST_MAX &&
-	       f->store != NULL && f->counters != NULL &&
-	       (f->msg_tx != NULL || f->msg_tx_bytes == 0) &&
+	       f->credit_bytes > 0 && f->block_bytes > 0 && bursts && f->store != NULL &&
+	       f->counters != NULL && (f->msg_tx != NULL || f->msg_tx_bytes == 0) &&
 	       (f->msg_rx != NULL || f->msg_rx_slots == 0);
 }
 
@@ -128,11 +130,13 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	struct engine *e = engine_carve(&v, sizeof(*e));
 	e->config = *config;
 	e->count = config->counters;
-	e->quantum = (unsigned)state_max(ENGINE_QUANTUM, config->burst_bytes / config->mtu);
 	e->now_ns = now_ns;
 	engine_layout(e, &v);
-	for (uint32_t k = 0; k < RAILS_MAX; k++)
+	for (uint32_t k = 0; k < RAILS_MAX; k++) {
+		e->quantum[k] =
+			(unsigned)state_max(ENGINE_QUANTUM, config->burst_bytes[k] / config->mtu);
 		list_init(&e->ready[k]);
+	}
 	list_init(&e->free_msgs);
 	list_init(&e->free_conns);
 	list_init(&e->sweeps);
@@ -188,7 +192,7 @@ unsigned engine_transmit_rail(struct engine *e, unsigned rail, struct packet_out
 	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
 
 	e->now_ns = now_ns;
-	unsigned n = engine_replies(e, rail, out, count), quantum = e->quantum;
+	unsigned n = engine_replies(e, rail, out, count), quantum = e->quantum[rail];
 	struct list *ready = &e->ready[rail];
 
 	e->count->tx_bytes += engine_sent_bytes(out, n);

@@ -46,7 +46,7 @@ struct engine {
 	struct counters *count; /* config.counters */
 	struct engine_stages stages;
 	uint64_t now_ns;
-	unsigned quantum; /* packets of one connection in its turn */
+	unsigned quantum[RAILS_MAX]; /* packets of one connection in its turn */
 
 	struct conn *conns;
 	struct buffer *buffers;

@@ -218,7 +218,7 @@ static void transmit_waited(struct engine *e, struct conn *c)
 static bool transmit_allowed(struct engine *e, struct conn *c)
 {
 	uint16_t fragment;
-	bool may_wait = e->config.burst_bytes > 0 && c->tx.lost_count == 0 &&
+	bool may_wait = e->config.burst_bytes[c->rail] > 0 && c->tx.lost_count == 0 &&
 			msg_next(c->main, &fragment) == NULL;
 	bool allowed = congestion_allows(e, c, e->config.mtu, may_wait);
 

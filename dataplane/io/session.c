@@ -152,9 +152,9 @@ static void session_config(struct node *n, unsigned w, struct engine_config *c)
 	c->rails = (uint8_t)n->rails;
 	c->workers = (uint16_t)o->workers;
 	c->conns_max = o->peers_max;
-	c->burst_bytes = n->port[0].burst_bytes;
-	c->burst_ns = n->port[0].burst_ns;
-	for (unsigned k = 0; k < n->rails; k++)
+	for (unsigned k = 0; k < n->rails; k++) {
+		c->burst_bytes[k] = n->port[k].burst_bytes;
+		c->burst_ns[k] = n->port[k].burst_ns;
 		c->rate_bps[k] = o[k].rate_bps / o->workers;
 	if (o->credit_bytes)
 		c->credit_bytes = o->credit_bytes / o->workers;

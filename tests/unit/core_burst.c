@@ -20,8 +20,8 @@ static void wide(struct engine_config *f)
 static void bursting(struct engine_config *f)
 {
 	wide(f);
-	f->burst_bytes = 65000;
-	f->burst_ns = BURST_NS;
+	f->burst_bytes[0] = 65000;
+	f->burst_ns[0] = BURST_NS;
 }
 
 /* A connection that has many chunks to send, and whose pace is all that bounds it. */
@@ -151,9 +151,9 @@ static void a_burst_is_bounded(void **state)
 {
 	struct engine_config f = ((struct rig *)*state)->config;
 
-	f.burst_bytes = 65536;
+	f.burst_bytes[7] = 65536;
 	assert_int_not_equal(engine_bytes(&f), 0);
-	f.burst_bytes++;
+	f.burst_bytes[7]++;
 	assert_int_equal(engine_bytes(&f), 0);
 }
 

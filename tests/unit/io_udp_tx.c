@@ -110,8 +110,8 @@ struct wire {
 static void bursting(struct engine_config *f)
 {
 	f->window_pkts = 512;
-	f->burst_bytes = UDP_BURST_BYTES;
-	f->burst_ns = UDP_BURST_NS;
+	f->burst_bytes[0] = UDP_BURST_BYTES;
+	f->burst_ns[0] = UDP_BURST_NS;
 }
 
 static void offer(struct wire *x, uint32_t n, struct peer *peer)
