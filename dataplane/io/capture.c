@@ -73,14 +73,14 @@ static uint16_t capture_tx(uint16_t port, uint16_t queue, struct rte_mbuf **m, u
 	return count;
 }
 
-static int capture_open(struct capture *c, const char *file, const struct port *p)
+static int capture_open(struct capture *c, const char *file, const struct port *p, unsigned ports)
 {
 	static const struct rte_mbuf_dynflag known = {.name = "sarissa_captured"};
 	int bit = rte_mbuf_dynflag_register(&known);
 	if (bit < 0)
 		return -rte_errno;
 	c->known = RTE_BIT64(bit);
-	c->length = (uint32_t)(p->mtu + ETHER_HEADER);
+	c->length = (uint32_t)(p->mtu + ETHER_HEADER); /* one MTU for all ports */
 	c->pool = rte_pktmbuf_pool_create("capture", CAPTURE_RING, 0, 0,
 					  (uint16_t)rte_pcapng_mbuf_size(c->length), SOCKET_ID_ANY);
 	c->ring = rte_ring_create("capture", CAPTURE_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
@@ -95,25 +95,33 @@ static int capture_open(struct capture *c, const char *file, const struct port *
 		return -ENOMEM;
 	}
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
-	for (unsigned d = 0; d < p->devices; d++)
-		if (rte_pcapng_add_interface(c->file, p->device[d], NULL, NULL, NULL) < 0)
-			return -EIO;
+	for (unsigned k = 0; k < ports; k++)
+		for (unsigned d = 0; d < p[k].devices; d++)
+			if (rte_pcapng_add_interface(c->file, p[k].device[d], NULL, NULL, NULL) < 0)
+				return -EIO;
 	return 0;
 #else
 	return 0;
 #endif
 }
 
-struct capture *capture_start(const char *file, const struct port *port)
+static int capture_hook(struct capture *c, const struct port *p)
 {
-	struct capture *c = calloc(1, sizeof(*c));
-	int error = c ? capture_open(c, file, port) : -ENOMEM;
-	for (unsigned i = 0; i < port->queues && !error; i++) {
-		const struct port_queue *q = &port->queue[i];
+	for (unsigned i = 0; p->kind != PORT_UDP && i < p->queues; i++) {
+		const struct port_queue *q = &p->queue[i];
 		if (!rte_eth_add_rx_callback(q->device, q->queue, capture_rx, c) ||
 		    !rte_eth_add_tx_callback(q->device, q->queue, capture_tx, c))
-			error = -ENOTSUP;
+			return -ENOTSUP;
 	}
+	return 0;
+}
+
+struct capture *capture_start(const char *file, const struct port *port, unsigned ports)
+{
+	struct capture *c = calloc(1, sizeof(*c));
+	int error = c ? capture_open(c, file, port, ports) : -ENOMEM;
+	for (unsigned k = 0; k < ports && !error; k++)
+		error = capture_hook(c, &port[k]);
 	if (!error)
 		return c;
 	log_error("cannot capture into %s (%s): choose another --capture file", file,

@@ -12,9 +12,9 @@
 struct capture;
 struct port;
 
-/* Opens the file and hooks the queues. Call when the port is started, before the workers run.
- * Returns NULL with a line logged. */
-struct capture *capture_start(const char *file, const struct port *port);
+/* Opens the file and hooks the queues of those ports that DPDK drives. Call when they are started,
+ * before the workers run. Returns NULL with a line logged. */
+struct capture *capture_start(const char *file, const struct port *port, unsigned ports);
 
 /* Writes what has been copied; call at least every CAPTURE_MS. */
 void capture_write(struct capture *c);

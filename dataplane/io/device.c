@@ -140,6 +140,9 @@ static int device_fail(const struct options *o, enum device_step step, int error
 	case STEP_MTU:
 		return port_fail(o, error, "it refuses this MTU", "use a smaller --mtu");
 	case STEP_BUFFERS:
+		if (o->port.kind == PORT_AF_XDP && rte_eal_iova_mode() == RTE_IOVA_PA)
+			return port_fail(o, error, "no memory for packet buffers in one piece",
+					 "a pci: port beside it needs an IOMMU, or use udp:");
 		return port_fail(o, error, "no memory for packet buffers",
 				 "free some, or use fewer queues");
 	case STEP_QUEUE:
@@ -161,26 +164,25 @@ static int device_setup_queue(const struct options *o, struct port *p, unsigned 
 			      enum device_step *step)
 {
 	char name[32];
-	int known[PORT_QUEUES_MAX];
+	int known[XDP_SOCKETS_MAX];
 	struct port_queue *q = &p->queue[i];
 	uint16_t rx = device_descriptors(o), tx = o->descriptors ? o->descriptors : DESCRIPTORS;
 	int socket = rte_eth_dev_socket_id(q->device);
 	rte_eth_dev_adjust_nb_rx_tx_desc(q->device, &rx, &tx);
-	snprintf(name, sizeof(name), "packets%u", i);
+	snprintf(name, sizeof(name), "packets%u.%u", o->rail, i);
 	*step = STEP_BUFFERS;
 	if (!q->pool)
 		q->pool = pool_create(name, p->kind, p->mtu, rx, tx, p->workers, socket);
 	if (!q->pool)
 		return -ENOMEM;
 	*step = STEP_QUEUE;
+	unsigned sockets = xdp_list_sockets(known, XDP_SOCKETS_MAX);
 	int error =
 		rte_eth_rx_queue_setup(q->device, q->queue, rx, (unsigned)socket, NULL, q->pool);
 	if (!error)
 		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, (unsigned)socket, NULL);
-	for (unsigned k = 0; k < i; k++)
-		known[k] = p->queue[k].rx_fd;
 	if (!error && p->kind == PORT_AF_XDP)
-		q->rx_fd = xdp_find_socket(known, i);
+		q->rx_fd = xdp_find_socket(known, sockets);
 	return error;
 }
 

@@ -28,15 +28,19 @@ static void device_tell_link(const char *text, const struct rte_eth_link *link, 
 			    text);
 }
 
-static void device_note(const struct port *p, struct counters *out)
+static void device_note(struct port *p, struct counters *out)
 {
 	struct rte_eth_stats s;
 	if (rte_eth_stats_get(p->device[0], &s) != 0)
 		return;
-	out->port_rx_missed = s.imissed;
-	out->port_rx_errors = s.ierrors;
-	out->port_rx_no_mbuf = s.rx_nombuf;
-	out->port_tx_errors = s.oerrors;
+	out->port_rx_missed += s.imissed - p->noted.rx_missed;
+	out->port_rx_errors += s.ierrors - p->noted.rx_errors;
+	out->port_rx_no_mbuf += s.rx_nombuf - p->noted.rx_no_mbuf;
+	out->port_tx_errors += s.oerrors - p->noted.tx_errors;
+	p->noted = (struct port_noted){.rx_missed = s.imissed,
+				       .rx_errors = s.ierrors,
+				       .rx_no_mbuf = s.rx_nombuf,
+				       .tx_errors = s.oerrors};
 }
 
 void device_look(struct port *p, const char *text, struct counters *out, uint64_t now_ns)

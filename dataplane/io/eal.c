@@ -16,7 +16,7 @@
 #include "log.h"
 #include "shm.h"
 
-enum { EAL_ARGS = 20, EAL_TEXT = 1024 };
+enum { EAL_ARGS = 20 + 2 * RAILS_MAX, EAL_TEXT = 1024 + RAILS_MAX * PORT_SPEC_TEXT };
 
 /* In the environment: huge pages have turned out to be too few. */
 #define ORDINARY_PAGES "SARISSA_ORDINARY_PAGES"
@@ -46,7 +46,7 @@ static bool has_capability(const struct __user_cap_data_struct *data, int which)
 	return data[which / 32].effective & 1u << which % 32;
 }
 
-bool eal_has_rights(const struct options *o)
+static bool eal_has_rights_for(const struct options *o)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {0};
@@ -67,6 +67,14 @@ bool eal_has_rights(const struct options *o)
 			  o->port.text);
 		return false;
 	}
+	return true;
+}
+
+bool eal_has_rights(const struct options *o)
+{
+	for (unsigned k = 0; k < o->rails; k++)
+		if (!eal_has_rights_for(&o[k]))
+			return false;
 	return true;
 }
 
@@ -119,6 +127,14 @@ static void args_lcores(struct eal_args *a, const struct options *o)
 	args_add(a, "--lcores=%s", map);
 }
 
+static bool eal_has_cards(const struct options *o)
+{
+	for (unsigned k = 0; k < o->rails; k++)
+		if (o[k].port.kind == PORT_PCI)
+			return true;
+	return false;
+}
+
 static void args_build(struct eal_args *a, const struct options *o, bool huge, unsigned mib)
 {
 	args_add(a, "sarissa-dataplane");
@@ -131,10 +147,12 @@ static void args_build(struct eal_args *a, const struct options *o, bool huge, u
 		args_add(a, "--no-huge");
 		args_add(a, "--no-shconf");
 	}
-	if (o->port.kind == PORT_PCI) {
-		args_add(a, "-a");
-		args_add(a, "%s", o->port.name);
-	} else {
+	for (unsigned k = 0; k < o->rails; k++)
+		if (o[k].port.kind == PORT_PCI) {
+			args_add(a, "-a");
+			args_add(a, "%s", o[k].port.name);
+		}
+	if (!eal_has_cards(o)) {
 		args_add(a, "--no-pci");
 		args_add(a, "--iova-mode=va"); /* pools in one piece; nobody reads them by DMA */
 	}
@@ -176,18 +194,27 @@ static unsigned more_mib(const struct options *o, const struct port *p, unsigned
 	return queues * (more * (p->mtu + AROUND) >> 20);
 }
 
+/* Of all ports, and what the rest needs. */
+static unsigned eal_mib(const struct options *o, const struct port *p, bool huge)
+{
+	unsigned mib = EAL_MIB;
+	for (unsigned k = 0; k < o->rails; k++)
+		if (p[k].kind != PORT_UDP) /* sockets need no pools */
+			mib += pool_mib(p[k].kind, p[k].mtu, p[k].queues, huge) +
+			       more_mib(&o[k], &p[k], p[k].queues);
+	return mib;
+}
+
 int eal_start(const struct options *o, const struct port *p, bool *huge_pages)
 {
 	static struct eal_args a;
 	if (!eal_has_cores(o))
 		return -EINVAL;
-	unsigned queues = p->kind == PORT_UDP ? 0 : p->queues; /* sockets need no pools */
-	unsigned more = more_mib(o, p, queues);
-	unsigned mib = pool_eal_mib(p->kind, p->mtu, queues, true) + more;
-	bool huge = queues > 0 && !getenv(ORDINARY_PAGES) &&
+	unsigned mib = eal_mib(o, p, true);
+	bool huge = mib > EAL_MIB && !getenv(ORDINARY_PAGES) &&
 		    shm_huge_free_bytes() >= (uint64_t)mib << 20;
 	if (!huge)
-		mib = pool_eal_mib(p->kind, p->mtu, queues, false) + more;
+		mib = eal_mib(o, p, false);
 	args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
 	setenv("RUNTIME_DIRECTORY", o->rundir, 1);
@@ -198,9 +225,9 @@ int eal_start(const struct options *o, const struct port *p, bool *huge_pages)
 			start_over();
 		log_error("DPDK does not start (%s%s%s): %s", rte_strerror(error),
 			  *log_dpdk_error() ? ", " : "", log_dpdk_error(),
-			  p->kind == PORT_PCI ? "check the address of the card, then see "
-						"--log-level debug"
-					      : "see --log-level debug");
+			  eal_has_cards(o) ? "check the address of the card, then see "
+					     "--log-level debug"
+					   : "see --log-level debug");
 		return -EIO;
 	}
 	*huge_pages = huge;

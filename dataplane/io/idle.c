@@ -54,14 +54,20 @@ void idle_found(struct worker *w, unsigned packets)
 	if (packets == 0 || ++w->unheard < IDLE_DEAF)
 		return;
 	w->deaf = true;
-	log_warning("port %s: packets come without an interrupt: idle workers nap, see "
-		    "--busy-poll",
-		    w->rail[0].port->text);
+	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		if (r->port->rx_interrupt)
+			log_warning("port %s: packets come without an interrupt: idle workers "
+				    "nap, see --busy-poll",
+				    r->port->text);
 }
 
+/* Whether some port interrupts. */
 static bool idle_hears(const struct worker *w)
 {
-	return w->rail[0].port->rx_interrupt && !w->deaf;
+	for (unsigned i = 0; i < w->rails; i++)
+		if (w->rail[i].port->rx_interrupt)
+			return !w->deaf;
+	return false;
 }
 
 /* A bit for each port that takes nothing. */
@@ -109,14 +115,15 @@ static void idle_drain(struct worker *w, const struct pollfd *fds)
 {
 	eventfd_t count;
 	struct rte_epoll_event event;
-	if (fds[0].revents)
+	if (fds++->revents)
 		eventfd_read(w->wake_fd, &count);
-	for (unsigned i = 0; idle_hears(w) && i < w->rail[0].ins; i++)
-		if (fds[1 + i].revents) {
-			rte_epoll_wait(fds[1 + i].fd, &event, 1, 0);
-			w->unheard -= w->unheard > 0;
-			w->heard = true;
-		}
+	for (const struct rail *r = w->rail; r < w->rail + w->rails; fds += r++->ins)
+		for (unsigned i = 0; r->port->rx_interrupt && i < r->ins; i++)
+			if (fds[i].revents) {
+				rte_epoll_wait(fds[i].fd, &event, 1, 0);
+				w->unheard -= w->unheard > 0;
+				w->heard = true;
+			}
 }
 
 static void idle_poll(struct worker *w, uint64_t wait_ns)
@@ -128,7 +135,7 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
 		for (unsigned i = 0; i < r->ins; i++)
 			fds[count++] = (struct pollfd){
-				.fd = w->deaf ? -1 : r->in[i]->rx_fd,
+				.fd = w->deaf && r->port->rx_interrupt ? -1 : r->in[i]->rx_fd,
 				.events = (short)(POLLIN | (r->wants_room ? POLLOUT : 0))};
 	w->counters->io_sleeps++;
 	int woken = ppoll(fds, count, wait_ns == UINT64_MAX ? NULL : &t, NULL);
@@ -140,18 +147,29 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 
 static void idle_arm(struct worker *w)
 {
-	const struct rail *r = &w->rail[0];
-	for (unsigned i = 0; i < r->ins; i++)
-		rte_eth_dev_rx_intr_enable(r->in[i]->device, r->in[i]->queue);
+	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		for (unsigned i = 0; r->port->rx_interrupt && i < r->ins; i++)
+			rte_eth_dev_rx_intr_enable(r->in[i]->device, r->in[i]->queue);
 	w->armed = true;
 }
 
 static void idle_disarm(struct worker *w)
 {
-	const struct rail *r = &w->rail[0];
-	for (unsigned i = 0; w->armed && i < r->ins; i++)
-		rte_eth_dev_rx_intr_disable(r->in[i]->device, r->in[i]->queue);
+	if (!w->armed)
+		return;
+	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
+		for (unsigned i = 0; r->port->rx_interrupt && i < r->ins; i++)
+			rte_eth_dev_rx_intr_disable(r->in[i]->device, r->in[i]->queue);
 	w->armed = false;
+}
+
+/* Each look at a port of sockets is a system call. */
+static bool idle_looking_costs(const struct worker *w)
+{
+	bool costs = false;
+	for (unsigned i = 0; i < w->rails; i++)
+		costs |= w->rail[i].port->asking_costs;
+	return costs;
 }
 
 static void idle_sleep(struct worker *w, uint64_t wait_ns)
@@ -188,7 +206,7 @@ static uint64_t idle_spin_ns(const struct worker *w)
 
 void idle_wait(struct worker *w, uint64_t now_ns)
 {
-	if (!w->rail[0].port->asking_costs) {
+	if (!idle_looking_costs(w)) {
 		if (w->idle_turns++ < IDLE_SPIN_TURNS)
 			return;
 		if (now_ns < w->last_work_ns + idle_spin_ns(w)) {

@@ -162,15 +162,19 @@ static int node_make_workers(struct node *n)
 /* Where the kernel owns our address it also knows our neighbours; sockets need not ask. */
 static int node_open_resolver(struct node *n)
 {
+	int error = 0;
 	n->resolver_fd = -1;
-	if (n->port[0].answers || n->port[0].kind == PORT_UDP)
-		return 0;
-	n->netlink = malloc(sizeof(*n->netlink));
-	int error = n->netlink ? netlink_open(n->netlink, n->port[0].interface.index,
-					      n->port[0].neighbours)
-			       : -ENOMEM;
-	if (!error)
-		error = node_eventfd(&n->resolver_fd);
+	for (unsigned k = 0; k < n->rails && !error; k++) {
+		struct port *p = &n->port[k];
+		if (p->answers || p->kind == PORT_UDP)
+			continue;
+		n->netlink[k] = malloc(sizeof(*n->netlink[k]));
+		error = n->netlink[k]
+				? netlink_open(n->netlink[k], p->interface.index, p->neighbours)
+				: -ENOMEM;
+		if (!error && n->resolver_fd < 0)
+			error = node_eventfd(&n->resolver_fd);
+	}
 	if (error)
 		log_error("cannot ask the kernel for neighbours (%s): is netlink allowed here?",
 			  strerror(-error));
@@ -264,9 +268,9 @@ enum {
 	WATCH_LISTEN,
 	WATCH_CONTROL,
 	WATCH_RESOLVER,
-	WATCH_NETLINK,
 	WATCH_PREFAULT,
-	WATCHES
+	WATCH_NETLINK, /* of each rail */
+	WATCHES = WATCH_NETLINK + RAILS_MAX
 };
 
 static int node_sooner_ms(int a_ms, int b_ms)
@@ -278,10 +282,28 @@ static int node_wait_ms(const struct node *n)
 {
 	int wait_ms = watchdog_wait_ms(&n->watchdog, worker_now_ns());
 	wait_ms = node_sooner_ms(wait_ms, prefault_wait_ms(&n->prefault, worker_now_ns()));
-	if (n->netlink)
-		wait_ms = node_sooner_ms(wait_ms, netlink_wait_ms(n->netlink));
-	wait_ms = node_sooner_ms(wait_ms, device_look_ms(&n->port[0], worker_now_ns()));
+	for (unsigned k = 0; k < n->rails; k++) {
+		if (n->netlink[k])
+			wait_ms = node_sooner_ms(wait_ms, netlink_wait_ms(n->netlink[k]));
+		wait_ms = node_sooner_ms(wait_ms, device_look_ms(&n->port[k], worker_now_ns()));
+	}
 	return n->capture ? node_sooner_ms(wait_ms, CAPTURE_MS) : wait_ms;
+}
+
+/* What the workers have asked about neighbours, and what the kernel tells of them. */
+static void node_resolve(struct node *n, const struct pollfd *fds)
+{
+	eventfd_t count;
+	if (fds[WATCH_RESOLVER].revents)
+		eventfd_read(n->resolver_fd, &count);
+	for (unsigned k = 0; k < n->rails; k++) {
+		struct netlink *one = n->netlink[k];
+		if (!one || !(fds[WATCH_RESOLVER].revents || fds[WATCH_NETLINK + k].revents ||
+			      netlink_is_due(one, worker_now_ns())))
+			continue;
+		netlink_take_events(one, worker_now_ns());
+		netlink_resolve(one, worker_now_ns());
+	}
 }
 
 /* The main thread's loop: everything that is not a packet. */
@@ -293,12 +315,13 @@ static void node_loop(struct node *n)
 			[WATCH_LISTEN] = {.fd = n->listen_fd, .events = POLLIN},
 			[WATCH_CONTROL] = {.fd = n->control_fd, .events = POLLIN},
 			[WATCH_RESOLVER] = {.fd = n->resolver_fd, .events = POLLIN},
-			[WATCH_NETLINK] = {.fd = n->netlink ? n->netlink->events_fd : -1,
-					   .events = POLLIN},
 			[WATCH_PREFAULT] = {.fd = n->prefault.more ? -1 : n->prefault.wake_fd,
 					    .events = POLLIN},
 		};
-		eventfd_t count;
+		for (unsigned k = 0; k < RAILS_MAX; k++)
+			fds[WATCH_NETLINK + k] =
+				(struct pollfd){.fd = n->netlink[k] ? n->netlink[k]->events_fd : -1,
+						.events = POLLIN};
 		if (poll(fds, WATCHES, node_wait_ms(n)) < 0 && errno != EINTR)
 			return;
 		if (fds[WATCH_SIGNAL].revents)
@@ -310,17 +333,12 @@ static void node_loop(struct node *n)
 		if (fds[WATCH_PREFAULT].revents ||
 		    prefault_wait_ms(&n->prefault, worker_now_ns()) == 0)
 			prefault_step(&n->prefault);
-		if (fds[WATCH_RESOLVER].revents)
-			eventfd_read(n->resolver_fd, &count);
-		if (n->netlink && (fds[WATCH_RESOLVER].revents || fds[WATCH_NETLINK].revents ||
-				   netlink_is_due(n->netlink, worker_now_ns()))) {
-			netlink_take_events(n->netlink, worker_now_ns());
-			netlink_resolve(n->netlink, worker_now_ns());
-		}
+		node_resolve(n, fds);
 		if (n->capture)
 			capture_write(n->capture);
-		device_look(&n->port[0], n->options->port.text, n->worker[0].counters,
-			    worker_now_ns());
+		for (unsigned k = 0; k < n->rails; k++)
+			device_look(&n->port[k], n->options[k].port.text, n->worker[0].counters,
+				    worker_now_ns());
 		watchdog_step(&n->watchdog, n->worker, n->options->workers, worker_now_ns());
 	}
 }
@@ -356,6 +374,37 @@ static void node_check_places(const struct options *o, const struct card *card)
 	}
 }
 
+/* Cards at several memory nodes leave the store where the kernel puts it. */
+static void node_find_memory(struct node *n)
+{
+	bool differ = false;
+	n->memory_node = -1;
+	for (unsigned k = 0; k < n->rails; k++) {
+		int at = n->port[k].card.memory_node;
+		differ |= at >= 0 && n->memory_node >= 0 && at != n->memory_node;
+		if (at >= 0)
+			n->memory_node = at;
+		if (n->port[k].kind == PORT_PCI)
+			node_check_places(&n->options[k], &n->port[k].card);
+	}
+	if (differ)
+		n->memory_node = -1;
+}
+
+/* Now that interfaces have told their addresses. */
+static int node_check_addresses(const struct node *n)
+{
+	for (unsigned k = 1; k < n->rails; k++)
+		for (unsigned i = 0; i < k; i++)
+			if (memcmp(n->port[i].addr.ip, n->port[k].addr.ip, 16) == 0) {
+				log_error("port %s has the address of port %s: a rail has its own, "
+					  "see --addr",
+					  n->options[k].port.text, n->options[i].port.text);
+				return -EADDRINUSE;
+			}
+	return 0;
+}
+
 static int node_open_ports(struct node *n)
 {
 	const struct options *o = n->options;
@@ -363,15 +412,17 @@ static int node_open_ports(struct node *n)
 	for (unsigned k = 0; k < n->rails && !error; k++)
 		error = port_plan(&o[k], &n->port[k]);
 	if (!error)
-		error = eal_start(o, &n->port[0], &n->huge_pages);
+		error = node_check_addresses(n);
+	if (!error)
+		error = eal_start(o, n->port, &n->huge_pages);
 	n->eal = !error;
 	for (unsigned k = 0; k < n->rails && !error; k++)
 		error = port_open(&o[k], &n->port[k]);
-	if (!error)
-		node_one_mtu(n);
-	if (!error && n->port[0].kind == PORT_PCI)
-		node_check_places(o, &n->port[0].card);
-	return error;
+	if (error)
+		return error;
+	node_one_mtu(n);
+	node_find_memory(n);
+	return 0;
 }
 
 static int node_open(struct node *n)
@@ -393,7 +444,7 @@ static int node_open(struct node *n)
 		error = node_open_resolver(n);
 	if (!error)
 		error = node_make_workers(n);
-	if (!error && o->capture && !(n->capture = capture_start(o->capture, &n->port[0])))
+	if (!error && o->capture && !(n->capture = capture_start(o->capture, n->port, n->rails)))
 		error = -EIO;
 	if (error)
 		return error;
@@ -410,12 +461,13 @@ static void node_close(struct node *n)
 		attach_unlink(n->options->rundir);
 	if (n->capture)
 		capture_stop(n->capture);
-	if (n->netlink)
-		netlink_close(n->netlink);
-	free(n->netlink);
 	free(n->prefault.mapped);
-	for (unsigned k = 0; k < n->rails; k++)
+	for (unsigned k = 0; k < n->rails; k++) {
+		if (n->netlink[k])
+			netlink_close(n->netlink[k]);
+		free(n->netlink[k]);
 		port_close(&n->port[k]);
+	}
 	if (n->eal)
 		rte_eal_cleanup();
 }
@@ -423,10 +475,12 @@ static void node_close(struct node *n)
 static void node_tell_ready(const struct node *n)
 {
 	const struct port *p = &n->port[0];
-	const char *pages = n->huge_pages	  ? ", packets in huge pages"
-			    : p->kind == PORT_UDP ? ""
-						  : ", packets in ordinary pages (no huge "
-						    "pages free)";
+	bool buffers = false;
+	for (unsigned k = 0; k < n->rails; k++)
+		buffers |= n->port[k].kind != PORT_UDP;
+	const char *pages = n->huge_pages ? ", packets in huge pages"
+			    : !buffers	  ? ""
+					  : ", packets in ordinary pages (no huge pages free)";
 	log_info("ready on %s, MTU %u, %u worker%s%s", p->text, p->mtu, p->workers,
 		 p->workers > 1 ? "s" : "", pages);
 	for (unsigned k = 1; k < n->rails; k++)
@@ -451,7 +505,8 @@ int node_run(const struct options *o)
 	int error = node_open(&n);
 	if (!error) {
 		telemetry_register(&n);
-		link_begin(&n.port[0].link, worker_now_ns());
+		for (unsigned k = 0; k < n.rails; k++)
+			link_begin(&n.port[k].link, worker_now_ns());
 		node_start_workers(&n);
 		node_tell_ready(&n);
 		watchdog_start(&n.watchdog, n.worker, o->workers, worker_now_ns());

@@ -15,11 +15,12 @@
 
 struct node {
 	const struct options *options; /* by rail; what is not of a port is in the first */
-	struct port port[RAILS_MAX];   /* by rail; several: all of sockets */
+	struct port port[RAILS_MAX];   /* by rail */
 	unsigned rails;
 	struct worker *worker; /* by index */
 	struct counters_file *counters, *peers;
-	struct netlink *netlink; /* NULL where we resolve neighbours ourselves */
+	/* by rail; NULL where we resolve neighbours ourselves, and where nobody need */
+	struct netlink *netlink[RAILS_MAX];
 	struct capture *capture; /* NULL: off */
 	struct prefault prefault;
 	struct watchdog watchdog;
@@ -35,6 +36,7 @@ struct node {
 	int32_t control_pid;
 	bool eal;	 /* DPDK is up */
 	bool huge_pages; /* of packet buffers */
+	int memory_node; /* of the cards; -1: of none, or of more than one */
 
 	int lock_fd, listen_fd, control_fd, refused_fd, control_wake, resolver_fd, signal_fd;
 };

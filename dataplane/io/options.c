@@ -63,8 +63,9 @@ static const char port_help[] =
 	"      ring:NAME                        a loop-back, for tests\n"
 	"      pci:ADDR[,KEY=VALUE...]          a network card bound to a DPDK driver\n"
 	"      vdev:NAME[,KEY=VALUE...]         any DPDK virtual device\n"
-	"Each --port udp: is a rail, up to 8: a copy is striped over all that both nodes have.\n"
-	"--addr, --udp-port, --mtu and --rate after a --port are of that one.\n";
+	"Each --port is a rail, up to 8 of any kinds: a copy is striped over all that both nodes have.\n"
+	"--addr, --gateway, --vlan, --descriptors, --udp-port, --mtu and --rate after a --port are of\n"
+	"that one; the last three, where a later port names none, are those of the first.\n";
 
 static enum options_result options_help(void)
 {
@@ -261,10 +262,6 @@ static enum options_result options_check_port(struct options *o)
 	if (!o->has_addr && !port_kind_kernel_owns(o->port.kind))
 		return options_wrong("port", o->port.text,
 				     "--addr is missing, this port has no address of its own");
-	if (o->capture && o->port.kind == PORT_UDP)
-		return options_wrong(
-			"capture", o->capture,
-			"not with --port udp: the kernel has the packets, use tcpdump");
 	if (o->has_gateway && port_kind_kernel_owns(o->port.kind))
 		return options_wrong("port", o->port.text,
 				     "--gateway does not go with it, the kernel's routes are used");
@@ -295,7 +292,38 @@ static void options_share(struct options *o, const struct options *first)
 	o->gateway = own.gateway;
 	o->udp_port = own.udp_port;
 	o->mtu = own.mtu;
+	o->vlan = own.vlan;
+	o->descriptors = own.descriptors;
 	o->rate_bps = own.rate_bps;
+}
+
+/* The address of a port as far as the command line says; false: its interface's. */
+static bool options_known_addr(const struct options *o, struct net_addr *out)
+{
+	*out = o->has_addr ? o->addr : o->port.addr;
+	return o->has_addr || (o->port.kind == PORT_UDP && o->port.has_addr);
+}
+
+static enum options_result options_check_two(const struct options *a, const struct options *b)
+{
+	struct net_addr x, y;
+	if (port_spec_same(&a->port, &b->port))
+		return options_wrong("port", b->port.text,
+				     "an earlier --port has this device: a rail has its own");
+	if (options_known_addr(a, &x) && options_known_addr(b, &y) &&
+	    memcmp(x.ip, y.ip, sizeof(x.ip)) == 0)
+		return options_wrong("port", b->port.text,
+				     "an earlier --port has this address: a rail has its own");
+	return OPTIONS_RUN;
+}
+
+static enum options_result options_check_capture(const struct options *first)
+{
+	for (unsigned i = 0; i < first->rails; i++)
+		if (!first->capture || first[i].port.kind != PORT_UDP)
+			return OPTIONS_RUN;
+	return options_wrong("capture", first->capture,
+			     "not with --port udp: the kernel has the packets, use tcpdump");
 }
 
 static enum options_result options_check(struct options *first)
@@ -306,17 +334,14 @@ static enum options_result options_check(struct options *first)
 		struct options *o = &first[i];
 		if (i > 0)
 			options_share(o, first);
+		o->rail = (uint8_t)i;
 		if (options_check_port(o) == OPTIONS_WRONG)
 			return OPTIONS_WRONG;
-		if (first->rails > 1 && o->port.kind != PORT_UDP)
-			return options_wrong("port", o->port.text,
-					     "several ports are all udp:, a port of another "
-					     "kind is the only one");
 		for (unsigned k = 0; k < i; k++)
-			if (strcmp(first[k].port.text, o->port.text) == 0)
-				return options_wrong("port", o->port.text, "given twice");
+			if (options_check_two(&first[k], o) == OPTIONS_WRONG)
+				return OPTIONS_WRONG;
 	}
-	return OPTIONS_RUN;
+	return options_check_capture(first);
 }
 
 /* The port that options belong to from here on; NULL: too many. */
@@ -335,7 +360,8 @@ static struct options *options_next_port(struct options *first, bool again)
 static bool options_of_port(int id)
 {
 	return id == OPTION_PORT || id == OPTION_ADDR || id == OPTION_GATEWAY ||
-	       id == OPTION_UDP_PORT || id == OPTION_MTU || id == OPTION_RATE;
+	       id == OPTION_UDP_PORT || id == OPTION_MTU || id == OPTION_RATE ||
+	       id == OPTION_VLAN || id == OPTION_DESCRIPTORS;
 }
 
 enum options_result options_parse(int argc, char **argv, struct options out[RAILS_MAX])

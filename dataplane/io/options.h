@@ -10,6 +10,7 @@
 /* Of one port, with what holds for all of them: an array of these, by rail. */
 struct options {
 	unsigned rails; /* of the array */
+	uint8_t rail;	/* of this port: its index */
 	const char *rundir;
 	const char *capture;   /* pcapng file, or NULL */
 	const char *cores;     /* list as given, or NULL: workers float */

@@ -83,7 +83,7 @@ struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t 
 	return mp;
 }
 
-unsigned pool_eal_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge)
+unsigned pool_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge)
 {
 	unsigned rx = kind == PORT_AF_XDP ? PORT_XDP_FILL : QUEUE_DESCS;
 	unsigned fixed = sizeof(struct rte_mempool_objhdr) + sizeof(struct rte_mbuf);
@@ -91,5 +91,5 @@ unsigned pool_eal_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool h
 	if (!huge && element > PAGE) /* then the library begins each at a page */
 		element = RTE_ALIGN_CEIL(element, PAGE);
 	unsigned kib = (rx + QUEUE_DESCS + IN_HAND) * RTE_ALIGN_CEIL(element, LINES) >> 10;
-	return 24 + queues * ((kib >> 10) + QUEUE_REST_MIB);
+	return queues * ((kib >> 10) + QUEUE_REST_MIB);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -196,16 +197,15 @@ int port_plan(const struct options *o, struct port *out)
 	return out->kind == PORT_MEMIF ? port_plan_memif(o) : 0;
 }
 
-/* Finds the device that rte_eal_init or our probe made appear. */
-static bool port_find_device(struct port *p, unsigned d)
+/* Finds the device of this name, which rte_eal_init or our probe made appear. */
+static bool port_find_device(struct port *p, unsigned d, const char *name)
 {
 	uint16_t id;
 	RTE_ETH_FOREACH_DEV(id)
 	{
-		bool taken = false;
-		for (unsigned k = 0; k < d; k++)
-			taken |= p->device[k] == id;
-		if (!taken) {
+		struct rte_eth_dev_info info;
+		if (rte_eth_dev_info_get(id, &info) == 0 &&
+		    strcasecmp(rte_dev_name(info.device), name) == 0) {
 			p->device[d] = id;
 			return true;
 		}
@@ -215,11 +215,11 @@ static bool port_find_device(struct port *p, unsigned d)
 
 static int port_probe(const struct options *o, struct port *p, unsigned d)
 {
-	char devargs[PORT_SPEC_DEVARGS];
+	char devargs[PORT_SPEC_DEVARGS] = "";
 	log_dpdk_forget();
 	bool busy = o->busy_poll && strcmp(p->interface.driver, "veth") != 0;
 	if (p->kind != PORT_PCI) { /* those were found by rte_eal_init */
-		if (!port_spec_devargs(&o->port, d, xdp_object_path(), busy, devargs,
+		if (!port_spec_devargs(&o->port, o->rail, d, xdp_object_path(), busy, devargs,
 				       sizeof(devargs)))
 			return port_fail(o, -ENAMETOOLONG, "the name is too long", "shorten it");
 		int error = rte_dev_probe(devargs);
@@ -227,7 +227,8 @@ static int port_probe(const struct options *o, struct port *p, unsigned d)
 			return port_fail(o, error, "the device does not come up",
 					 "check its name, and the rights to use it");
 	}
-	if (port_find_device(p, d)) {
+	devargs[strcspn(devargs, ",")] = 0;
+	if (port_find_device(p, d, p->kind == PORT_PCI ? p->card.address : devargs)) {
 		log_dpdk_forget(); /* what it found strange did not stop it */
 		return 0;
 	}
@@ -317,22 +318,29 @@ int port_map_store(struct port *p, void *base, uint64_t bytes, size_t page_bytes
 	struct rte_eth_dev_info info;
 	if (p->payload != PAYLOAD_DMA)
 		return 0;
-	if (rte_extmem_register(base, bytes, NULL, 0, page_bytes) != 0)
+	bool first = rte_extmem_register(base, bytes, NULL, 0, page_bytes) == 0;
+	if (!first && rte_errno != EEXIST) /* of another port */
 		return -rte_errno;
 	if (rte_eth_dev_info_get(p->device[0], &info) == 0 &&
 	    rte_dev_dma_map(info.device, base, (uint64_t)(uintptr_t)base, bytes) == 0)
 		return 0;
 	int error = rte_errno;
-	rte_extmem_unregister(base, bytes);
+	if (first)
+		rte_extmem_unregister(base, bytes);
 	return -error;
 }
 
-void port_unmap_store(struct port *p, void *base, uint64_t bytes)
+void port_unmap_store(struct port *p, unsigned ports, void *base, uint64_t bytes)
 {
 	struct rte_eth_dev_info info;
-	if (p->payload != PAYLOAD_DMA)
-		return;
-	if (rte_eth_dev_info_get(p->device[0], &info) == 0)
-		rte_dev_dma_unmap(info.device, base, (uint64_t)(uintptr_t)base, bytes);
-	rte_extmem_unregister(base, bytes);
+	bool mapped = false;
+	for (unsigned k = 0; k < ports; k++) {
+		if (p[k].payload != PAYLOAD_DMA)
+			continue;
+		mapped = true;
+		if (rte_eth_dev_info_get(p[k].device[0], &info) == 0)
+			rte_dev_dma_unmap(info.device, base, (uint64_t)(uintptr_t)base, bytes);
+	}
+	if (mapped)
+		rte_extmem_unregister(base, bytes);
 }

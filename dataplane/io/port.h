@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Ethernet port of this process: its devices and queue pairs, probed, configured, started.
+ * An Ethernet port of this process: its devices and queue pairs, probed, configured, started.
  * The functions belong to the main thread; once open the fields are read by all.
  *
  * An AF_XDP interface is opened as one device per queue: the driver counts the queues of a veth
@@ -34,6 +34,7 @@ enum port_payload {
 enum {
 	PORT_QUEUES_MAX = PORT_SPEC_QUEUES_MAX,
 	PORT_XDP_FILL = 2048, /* buffers that the af_xdp driver gives to the kernel at the start */
+	EAL_MIB = 24,
 };
 
 /* A queue pair. Worker w of W serves the queues w, w + W, ... and sends on the first of them. */
@@ -59,6 +60,11 @@ struct port_ops {
 /* rx.c: for what DPDK drives. */
 extern const struct port_ops device_ops;
 
+/* What a card had counted when it was last looked at. */
+struct port_noted {
+	uint64_t rx_missed, rx_errors, rx_no_mbuf, tx_errors;
+};
+
 struct port {
 	enum port_kind kind;
 	const struct port_ops *ops;
@@ -82,6 +88,7 @@ struct port {
 	uint64_t burst_ns;
 	struct card card;		  /* pci */
 	struct link_watch link;		  /* pci, vdev */
+	struct port_noted noted;	  /* pci, vdev */
 	struct xdp xdp;			  /* af_xdp */
 	struct interface interface;	  /* af_xdp, udp */
 	struct udp *udp[PORT_QUEUES_MAX]; /* udp: of each worker */
@@ -105,8 +112,8 @@ int device_open(const struct options *o, struct port *p, unsigned d);
 /* Asks for news of its removal, before it starts; conf says what it can tell. */
 void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
 		  struct rte_eth_conf *conf);
-/* The main thread's turn: when that is due, looks at the link, says what has changed, and notes
- * what the card has counted in out (port_*). */
+/* The main thread's turn: when that is due, looks at the link, says what has changed, and adds to
+ * out what the card has counted since the last time (port_*). */
 void device_look(struct port *p, const char *text, struct counters *out, uint64_t now_ns);
 /* Until the next look; -1: never. */
 int device_look_ms(const struct port *p, uint64_t now_ns);
@@ -115,7 +122,7 @@ void device_find_interrupts(struct port *p);
 
 /* Lets the card read the store for sending (PAYLOAD_DMA only). Returns 0 or -errno. */
 int port_map_store(struct port *p, void *base, uint64_t bytes, size_t page_bytes);
-void port_unmap_store(struct port *p, void *base, uint64_t bytes);
+void port_unmap_store(struct port *p, unsigned ports, void *base, uint64_t bytes);
 
 /* The address on our link through which a packet to dst leaves. */
 static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *dst)
@@ -134,8 +141,8 @@ static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *
  * SOCKET_ID_ANY; NULL when there is no memory. */
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
 				unsigned rx_descs, unsigned tx_descs, unsigned workers, int socket);
-/* MiB of EAL memory, in huge or in ordinary pages, that pools for this many queues take, with room
- * for the rest. */
-unsigned pool_eal_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge);
+/* MiB of EAL memory, in huge or in ordinary pages, that pools for this many queues take; EAL_MIB
+ * more are for the rest. */
+unsigned pool_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge);
 
 #endif

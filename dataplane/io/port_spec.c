@@ -163,19 +163,40 @@ bool port_spec_parse(const char *text, struct port_spec *out, const char **why)
 	return spec_name(out, why);
 }
 
-bool port_spec_devargs(const struct port_spec *spec, unsigned queue, const char *program, bool busy,
-		       char *out, unsigned size)
+/* Text up to its first comma. */
+static bool spec_same_head(const char *a, const char *b)
+{
+	size_t n = strcspn(a, ",");
+	return strcspn(b, ",") == n && strncmp(a, b, n) == 0;
+}
+
+static bool spec_of_interface(const struct port_spec *s)
+{
+	return s->kind == PORT_AF_XDP || (s->kind == PORT_UDP && !s->has_addr);
+}
+
+bool port_spec_same(const struct port_spec *a, const struct port_spec *b)
+{
+	if (spec_of_interface(a) && spec_of_interface(b))
+		return strcmp(a->name, b->name) == 0;
+	if (a->kind == PORT_UDP && b->kind == PORT_UDP && a->has_addr && b->has_addr)
+		return memcmp(a->addr.ip, b->addr.ip, sizeof(a->addr.ip)) == 0;
+	return a->kind == b->kind && spec_same_head(a->name, b->name);
+}
+
+bool port_spec_devargs(const struct port_spec *spec, unsigned rail, unsigned queue,
+		       const char *program, bool busy, char *out, unsigned size)
 {
 	int n = -1;
 	switch (spec->kind) {
 	case PORT_AF_XDP:
 		n = snprintf(out, size,
 			     "net_af_xdp%u,iface=%s,start_queue=%u,xdp_prog=%s,force_copy=%d%s",
-			     queue, spec->name, queue, program, spec->copy,
-			     busy ? "" : ",busy_budget=0");
+			     rail * PORT_SPEC_QUEUES_MAX + queue, spec->name, queue, program,
+			     spec->copy, busy ? "" : ",busy_budget=0");
 		break;
 	case PORT_TAP:
-		n = snprintf(out, size, "net_tap0,iface=%s", spec->name);
+		n = snprintf(out, size, "net_tap%u,iface=%s", rail, spec->name);
 		break;
 	case PORT_MEMIF:
 		n = snprintf(out, size, "net_memif%s,id=%s,role=%s%s%s", spec->name, spec->name,

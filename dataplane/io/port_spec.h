@@ -53,11 +53,15 @@ struct port_spec {
 /* Reads text. On a fault returns false and sets *why to what is wrong with it. */
 bool port_spec_parse(const char *text, struct port_spec *out, const char **why);
 
-/* Writes the device argument for rte_dev_probe(). queue, program, busy are for af_xdp: which queue,
- * the path of our XDP object, whether the driver may poll the kernel. Returns false when it does
- * not fit into size bytes. */
-bool port_spec_devargs(const struct port_spec *spec, unsigned queue, const char *program, bool busy,
-		       char *out, unsigned size);
+/* Writes the device argument for rte_dev_probe(); it begins with the device's name. rail: of the
+ * port, for names that no other port has. queue, program, busy are for af_xdp: which queue, the
+ * path of our XDP object, whether the driver may poll the kernel. Returns false when it does not
+ * fit into size bytes. */
+bool port_spec_devargs(const struct port_spec *spec, unsigned rail, unsigned queue,
+		       const char *program, bool busy, char *out, unsigned size);
+
+/* Whether both name the same device. */
+bool port_spec_same(const struct port_spec *a, const struct port_spec *b);
 
 const char *port_kind_name(enum port_kind kind);
 

@@ -60,7 +60,7 @@ static void store_drop(struct node *n)
 	if (store_is_pinned(n))
 		n->store.base = NULL; /* rather leak the mapping than let the card read nothing */
 	else
-		port_unmap_store(&n->port[0], n->store.base, n->store.bytes);
+		port_unmap_store(n->port, n->rails, n->store.base, n->store.bytes);
 	shm_release(&n->store);
 	shm_release(&n->table);
 }
@@ -106,12 +106,27 @@ static int store_make(struct node *n)
 		 n->store.page_bytes > 2u << 20 ? "huge pages of 1 GiB"
 		 : n->store.huge		? "huge pages"
 						: "ordinary pages");
-	error = shm_prefer_node(n->store.base, n->store.bytes, n->port[0].card.memory_node);
+	error = shm_prefer_node(n->store.base, n->store.bytes, n->memory_node);
 	if (error)
 		log_warning("the store cannot be placed at the card's memory node %d (%s): see "
 			    "numactl -H",
-			    n->port[0].card.memory_node, strerror(-error));
+			    n->memory_node, strerror(-error));
 	return 0;
+}
+
+static void session_map_store(struct node *n, unsigned k)
+{
+	struct port *p = &n->port[k];
+	const char *text = n->options[k].port.text;
+	log_dpdk_forget();
+	int error = port_map_store(p, n->store.base, n->store.bytes, n->store.page_bytes);
+	if (error) {
+		log_warning("port %s: the card cannot read the store (%s): payload is copied once",
+			    text, *log_dpdk_error() ? log_dpdk_error() : strerror(-error));
+		p->payload = PAYLOAD_COPY;
+	}
+	if (p->payload == PAYLOAD_DMA)
+		log_info("port %s: the card reads payload from the store", text);
 }
 
 static int session_memory(struct node *n, bool bring, int fds[2])
@@ -128,15 +143,8 @@ static int session_memory(struct node *n, bool bring, int fds[2])
 	if (error || (had && !bring))
 		return error;
 	prefault_store(&n->prefault, n->store.base, n->store.bytes);
-	log_dpdk_forget();
-	error = port_map_store(&n->port[0], n->store.base, n->store.bytes, n->store.page_bytes);
-	if (error) {
-		log_warning("the card cannot read the store (%s): payload is copied once",
-			    *log_dpdk_error() ? log_dpdk_error() : strerror(-error));
-		n->port[0].payload = PAYLOAD_COPY;
-	}
-	if (n->port[0].payload == PAYLOAD_DMA)
-		log_info("port %s: the card reads payload from the store", n->options->port.text);
+	for (unsigned k = 0; k < n->rails; k++)
+		session_map_store(n, k);
 	return 0;
 }
 
@@ -156,6 +164,7 @@ static void session_config(struct node *n, unsigned w, struct engine_config *c)
 		c->burst_bytes[k] = n->port[k].burst_bytes;
 		c->burst_ns[k] = n->port[k].burst_ns;
 		c->rate_bps[k] = o[k].rate_bps / o->workers;
+	}
 	if (o->credit_bytes)
 		c->credit_bytes = o->credit_bytes / o->workers;
 	if (o->delay_target_ns)
@@ -190,7 +199,7 @@ static int session_engine(struct node *n, unsigned w)
 	if (memory == MAP_FAILED)
 		return -errno;
 	n->engine_memory[w] = memory;
-	shm_prefer_node(memory, n->engine_bytes, n->port[0].card.memory_node);
+	shm_prefer_node(memory, n->engine_bytes, n->memory_node);
 	struct ipc_header *h = shm_ipc(&n->ipc);
 	n->session[w] = (struct session){
 		.engine = engine_init(memory, &c, worker_now_ns()),

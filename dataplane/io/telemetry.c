@@ -44,7 +44,12 @@ static int telemetry_workers(const char *command, const char *params, struct rte
 {
 	const struct node *n = telemetry_node;
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_string(d, "port", n->port[0].text);
+	for (unsigned k = 0; k < n->rails; k++) {
+		char name[16] = "port";
+		if (k > 0)
+			snprintf(name, sizeof(name), "port%u", k);
+		rte_tel_data_add_dict_string(d, name, n->port[k].text);
+	}
 	add_number(d, "mtu", n->port[0].mtu);
 	add_number(d, "udp_port", n->port[0].addr.port);
 	for (unsigned w = 0; w < n->options->workers; w++) {

@@ -89,7 +89,7 @@ static bool tx_route(struct worker *w, struct rail *r, const struct net_addr *to
 	const uint8_t *hop = port_next_hop(p, to->ip);
 	unsigned found = neighbour_find(p->neighbours, hop, now_ns, mac);
 	if (found & NEIGHBOUR_ASK) {
-		if (w->resolver_fd < 0)
+		if (p->answers || w->resolver_fd < 0)
 			tx_solicit(w, r, hop);
 		else
 			eventfd_write(w->resolver_fd, 1);

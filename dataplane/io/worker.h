@@ -73,9 +73,10 @@ struct worker {
 	unsigned index, workers;
 	struct worker *all; /* of this process, by index */
 	unsigned rails;
-	int wake_fd;	 /* eventfd: control, main thread or another worker has something */
-	int resolver_fd; /* eventfd of the main thread, to look up neighbours; -1: we ask ourselves
-			  */
+	int wake_fd; /* eventfd: control, main thread or another worker has something */
+	/* eventfd of the main thread, to look up neighbours where the kernel owns our address; -1:
+	 * it does nowhere */
+	int resolver_fd;
 	bool busy_poll;
 	struct prefault *prefault; /* NULL: none */
 	struct counters *counters;

@@ -158,11 +158,11 @@ static int xdp_set_sockets(int map, const int *sockets, uint32_t count)
 }
 
 /* Fills the maps of the attached program. */
-static int xdp_fill(const struct net_addr *first, unsigned ports, const int *sockets,
-		    unsigned count)
+static int xdp_fill(const struct xdp *x, const struct net_addr *first, unsigned ports,
+		    const int *sockets, unsigned count)
 {
 	struct xdp_maps maps;
-	int error = xdp_find_maps(xdp_attach_program(), &maps);
+	int error = xdp_find_maps(xdp_attach_program(x->ifindex), &maps);
 	if (!error)
 		error = xdp_set_sockets(maps.sockets, sockets, count);
 	if (!error)
@@ -175,7 +175,7 @@ int xdp_configure(struct xdp *x, const struct net_addr *first, unsigned ports, c
 {
 	struct xdp_options options = {0};
 	socklen_t length = sizeof(options);
-	int error = xdp_fill(first, ports, sockets, count);
+	int error = xdp_fill(x, first, ports, sockets, count);
 	xdp_attached(x, &x->generic);
 	if (error)
 		log_error("interface %s: cannot tell the XDP program our ports (%s): "
@@ -194,26 +194,36 @@ static bool is_known(int fd, const int *known, unsigned count)
 	return false;
 }
 
-int xdp_find_socket(const int *known, unsigned count)
+unsigned xdp_list_sockets(int *out, unsigned max)
 {
-	int found = -1;
+	unsigned count = 0;
 	DIR *d = opendir("/proc/self/fd");
 	if (!d)
-		return -1;
-	for (struct dirent *e; found < 0 && (e = readdir(d));) {
+		return 0;
+	for (struct dirent *e; count < max && (e = readdir(d));) {
 		int fd = atoi(e->d_name), domain = 0;
 		socklen_t length = sizeof(domain);
 		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
-		    domain == AF_XDP && !is_known(fd, known, count))
-			found = fd;
+		    domain == AF_XDP)
+			out[count++] = fd;
 	}
 	closedir(d);
-	return found;
+	return count;
+}
+
+int xdp_find_socket(const int *known, unsigned count)
+{
+	int open[XDP_SOCKETS_MAX];
+	unsigned opened = xdp_list_sockets(open, XDP_SOCKETS_MAX);
+	for (unsigned i = 0; i < opened; i++)
+		if (!is_known(open[i], known, count))
+			return open[i];
+	return -1;
 }
 
 void xdp_release(struct xdp *x)
 {
-	xdp_attach_end();
+	xdp_attach_end(x->ifindex);
 	if (x->lock_fd >= 0)
 		close(x->lock_fd);
 	x->lock_fd = -1;

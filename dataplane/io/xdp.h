@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include "internal/ids.h"
 
+enum { XDP_SOCKETS_MAX = 256 /* of a process: a queue each */ };
+
 struct xdp {
 	int ifindex, lock_fd;
 	const char *name; /* of the interface, for messages */
@@ -36,17 +38,19 @@ int xdp_prepare(struct xdp *x, const char *name, int ifindex);
 int xdp_configure(struct xdp *x, const struct net_addr *first, unsigned ports, const int *sockets,
 		  unsigned count);
 
-/* The AF_XDP socket of this process that is not among the known ones, or -1. The driver keeps its
- * sockets to itself; called after each queue is set up, this tells which is whose. */
+/* The AF_XDP sockets that this process has open, at most max of them; returns how many. */
+unsigned xdp_list_sockets(int *out, unsigned max);
+/* The one that is not among the known ones, or -1. The driver keeps its sockets to itself; called
+ * after a queue is set up, this tells which is its. */
 int xdp_find_socket(const int *known, unsigned count);
 
 /* Takes the program off and gives the interface up. */
 void xdp_release(struct xdp *x);
 
-/* The program that the driver attached to its first interface, or -1. */
-int xdp_attach_program(void);
-/* Takes all of them off. */
-void xdp_attach_end(void);
+/* The program that the driver attached to an interface, or -1. */
+int xdp_attach_program(int ifindex);
+/* Takes it off; 0: those of all interfaces. */
+void xdp_attach_end(int ifindex);
 /* Why the driver could not attach the program; "" when it could. */
 const char *xdp_attach_error(void);
 

@@ -33,19 +33,27 @@ const char *xdp_attach_error(void)
 	return attach_error;
 }
 
-int xdp_attach_program(void)
+int xdp_attach_program(int ifindex)
 {
-	return attached_count ? attached[0].program : -1;
+	for (unsigned i = 0; i < attached_count; i++)
+		if (attached[i].ifindex == ifindex)
+			return attached[i].program;
+	return -1;
 }
 
-void xdp_attach_end(void)
+void xdp_attach_end(int ifindex)
 {
+	unsigned kept = 0;
 	for (unsigned i = 0; i < attached_count; i++) {
+		if (ifindex && attached[i].ifindex != ifindex) {
+			attached[kept++] = attached[i];
+			continue;
+		}
 		close(attached[i].link);
 		if (attached[i].program >= 0)
 			close(attached[i].program);
 	}
-	attached_count = 0;
+	attached_count = kept;
 }
 
 static int attach_link(int ifindex, int prog_fd, __u32 flags)

@@ -49,7 +49,7 @@ static int ports_start_eal(unsigned ports)
 {
 	char memory[16];
 	snprintf(memory, sizeof(memory), "%u",
-		 pool_eal_mib(PORT_AF_XDP, MTU, ports, false) + 8 + ANSWERS * 4 / 1024);
+		 EAL_MIB + pool_mib(PORT_AF_XDP, MTU, ports, false) + 8 + ANSWERS * 4 / 1024);
 	char *args[] = {"sarissa-switch", "--lcores=0",	 "-m",	     memory,
 			"--no-huge",	  "--no-shconf", "--no-pci", "--no-telemetry",
 			"--iova-mode=va", NULL};
@@ -286,7 +286,7 @@ static void ports_close(struct ports *p)
 		rte_eth_dev_stop(p->id[i]);
 		rte_eth_dev_close(p->id[i]);
 	}
-	xdp_attach_end();
+	xdp_attach_end(0);
 	rte_eal_cleanup();
 }
 

@@ -52,6 +52,13 @@ def dataplane_that_cannot_start():
                       (*common, "--port", "ring:r", "--addr", "0.0.0.0/8"),
                       (*common, "--port", "ring:r", "--addr", "ff02::1/64")):
             assert one_line(daemon("dataplane", *wrong)) == 2, wrong
+        for words, ports in (("device", ("tap:t0", "--addr", "127.0.0.8", "tap:t0", "--addr", "127.0.0.9")), ("device", ("af_xdp:lo,copy", "udp:lo")),
+                             ("address", ("udp:127.0.0.1", "ring:r", "--addr", "127.0.0.1")),
+                             ("--addr is missing", ("udp:127.0.0.1", "ring:r")),
+                             ("at most 8", [f"udp:127.0.0.{i}" for i in range(1, 10)])):
+            argv = [w for p in ports for w in (("--port", p) if ":" in p else (p,))]
+            done = daemon("dataplane", "--rundir", directory, *argv)
+            assert one_line(done, words) == 2, ports
         for words, wrong in (("core 1023", ("--port", "ring:r", "--cores", "1023")),
                              ("memory", ("--port", "ring:r", "--store", 4 << 20)),
                              ("address", ("--port", "pci:nonsense")),

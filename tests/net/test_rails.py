@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes with several UDP ports, each a rail of its own: copies over all of them, a rail at half the rate, rails
-that are pulled, put back, or that only one of the nodes has."""
+"""Nodes with several ports, each a rail of its own: copies over all of them, a rail at half the rate, rails
+that are pulled, put back, or that only one of the nodes has; ports of other kinds than UDP sockets."""
 
 import contextlib
 import json
@@ -21,8 +21,8 @@ LEADER_BYTES = 1514 / 1408  # what a chunk of 1,408 bytes takes of the link, wit
 class Railed:
     """Nodes in namespaces of their own, with a veth of each to a bridge for each rail; rates: of the rails."""
 
-    def __init__(self, directory, rails, rates):
-        self.directory, self.rails, self.rates = directory, rails, rates
+    def __init__(self, directory, rails, rates, kinds):
+        self.directory, self.rails, self.rates, self.kinds = directory, rails, rates, kinds
         self.switch, self.children = f"sar-rails-{os.getpid()}", []
 
     def __enter__(self):
@@ -63,8 +63,8 @@ class Railed:
             network.ip_batch(self.switch, [
                 f"link add p{node}.{rail} type veth peer name eth{rail} netns {self.netns(node)}",
                 f"link set p{node}.{rail} master br{rail} up"])
-            network.ip_batch(self.netns(node), [f"addr add 10.78.{rail}.{node + 1}/24 dev eth{rail}",
-                                                f"link set eth{rail} up"])
+            address = [f"addr add 10.78.{rail}.{node + 1}/24 dev eth{rail}"] * (self.kinds[rail] != "tap")
+            network.ip_batch(self.netns(node), [*address, f"link set eth{rail} up"])
             limit = f"root tbf rate {rate}mbit burst 8kb limit 262144"
             network.tc_batch(self.switch, [f"qdisc add dev p{node}.{rail} {limit}"])
             network.tc_batch(self.netns(node), [f"qdisc add dev eth{rail} {limit}"])
@@ -72,12 +72,20 @@ class Railed:
     def begin(self, node):
         rundir = self.rundir(node)
         rundir.mkdir()
-        ports = [word for rail in range(self.rails[node]) for word in ("--port", f"udp:10.78.{rail}.{node + 1}")]
+        ports = [word for rail in range(self.rails[node]) for word in self.port(node, rail)]
         self.spawn(node, "dataplane", "--rundir", rundir, *ports, "--store", 192)
         netlib.wait_for(lambda: (rundir / "dataplane.sock").exists(), netlib.PATIENCE_S,
                         f"dataplane {node} listens")
+        for rail in range(self.rails[node]):
+            if self.kinds[rail] == "tap":
+                network.join(self.netns(node), f"tap{rail}", f"eth{rail}")
         peers = ",".join(f"10.78.0.{n + 1}:7400" for n in range(len(self.rails)))
         self.spawn(node, "control", "--rundir", rundir, "--node", node, "--nodes", peers)
+
+    def port(self, node, rail):
+        address = f"10.78.{rail}.{node + 1}"
+        return {"udp": ("--port", f"udp:{address}"), "af_xdp": ("--port", f"af_xdp:eth{rail}"),
+                "tap": ("--port", f"tap:tap{rail}", "--addr", f"{address}/24")}[self.kinds[rail]]
 
     def rundir(self, node):
         return self.directory / f"node{node}"
@@ -152,9 +160,9 @@ class Railed:
 
 
 @contextlib.contextmanager
-def railed(rails=(2, 2), rates=(RATE_MBIT, RATE_MBIT)):
+def railed(rails=(2, 2), rates=(RATE_MBIT, RATE_MBIT), kinds=("udp", "udp")):
     netlib.need_daemons()
-    with netlib.scratch() as directory, Railed(directory, rails, rates) as cluster:
+    with netlib.scratch() as directory, Railed(directory, rails, rates, kinds) as cluster:
         yield cluster
         assert cluster.alive(), "a daemon has died"
 
@@ -209,6 +217,44 @@ def a_rail_that_is_pulled_loses_nothing():
         return f"{later / bound(size, RATE_MBIT, RATE_MBIT):.2f} x the bound later"
 
 
+def carried(cluster, name, size, pulled=None):
+    """By rail, the bytes by which a node gets an object; pulled: a rail whose cable is out from the middle on."""
+    before = {rail: row["tx_bytes"] for rail, row in cluster.paths(0).items()}
+    data = cluster.put(0, name, size)
+    child = cluster.start_get(1, name)
+    got = child.stdout.read(size // 2)
+    if pulled is not None:
+        cluster.pull(pulled)
+    got += child.stdout.read()
+    assert child.wait(timeout=60) == 0 and got == data, f"{name}: other bytes arrived"
+    return {rail: row["tx_bytes"] - before[rail] for rail, row in cluster.paths(0).items()}
+
+
+def ports_of_kinds(*kinds):
+    size = 12 * MIB
+    with railed((len(kinds),) * 2, (RATE_MBIT,) * len(kinds), kinds) as cluster:
+        cluster.until_paths(len(kinds))
+        all_of_them = carried(cluster, "all", size)
+        assert min(all_of_them.values()) > size // 8, f"bytes by rail: {all_of_them}"
+        carried(cluster, "cut", size, pulled=len(kinds) - 1)
+        netlib.wait_for(lambda: cluster.paths(0)[len(kinds) - 1]["impaired"], netlib.PATIENCE_S, "one is missed")
+        cluster.plug(len(kinds) - 1)
+        netlib.wait_for(lambda: not any(row["impaired"] for row in cluster.paths(0).values()),
+                        netlib.PATIENCE_S, "the rail is used again")
+        again = carried(cluster, "again", size)
+        assert min(again.values()) > size // 8, f"bytes by rail, afterwards: {again}"
+        assert "taken for dead" not in cluster.log(0) + cluster.log(1)
+        return f"{kinds}: MiB by rail {[count >> 20 for count in all_of_them.values()]}"
+
+
+def two_ports_are_of_af_xdp():
+    return ports_of_kinds("af_xdp", "af_xdp")
+
+
+def ports_of_three_kinds_go_together():
+    return ports_of_kinds("tap", "udp", "af_xdp")
+
+
 def a_rail_is_pulled_in_an_allreduce():
     """When half of it has crossed: the rest takes the other rail."""
     size, names = 16 * MIB, [f"part{node}" for node in range(3)]
@@ -255,5 +301,5 @@ def a_node_without_rails_is_dead():
 
 
 netlib.run(a_copy_takes_all_rails, a_slower_rail_carries_its_share, a_rail_that_is_pulled_loses_nothing,
-            a_rail_is_pulled_in_an_allreduce,
+            a_rail_is_pulled_in_an_allreduce, two_ports_are_of_af_xdp, ports_of_three_kinds_go_together,
             nodes_of_one_rail_and_of_two, a_node_without_rails_is_dead)

@@ -21,9 +21,9 @@ static void args(const char *text, const char *want)
 {
 	char out[PORT_SPEC_DEVARGS];
 	struct port_spec s = good(text);
-	assert_true(port_spec_devargs(&s, 3, "/x.o", false, out, sizeof(out)));
+	assert_true(port_spec_devargs(&s, 0, 3, "/x.o", false, out, sizeof(out)));
 	assert_string_equal(out, want);
-	assert_false(port_spec_devargs(&s, 3, "/x.o", false, out, (unsigned)strlen(want)));
+	assert_false(port_spec_devargs(&s, 0, 3, "/x.o", false, out, (unsigned)strlen(want)));
 }
 
 static void test_fields(void **state)
@@ -51,7 +51,7 @@ static void test_udp(void **state)
 	assert_true(s.has_addr && s.single);
 	assert_int_equal(s.buffer, 16384);
 	assert_memory_equal(s.addr.ip, v4, 16);
-	assert_false(port_spec_devargs(&s, 0, "", false, out, sizeof(out))); /* no device */
+	assert_false(port_spec_devargs(&s, 0, 0, "", false, out, sizeof(out))); /* no device */
 	s = good("udp:fd77::1");
 	assert_true(s.has_addr && !s.single);
 	assert_memory_equal(s.addr.ip, v6, 16);
@@ -72,6 +72,46 @@ static void test_devargs(void **state)
 	     "net_memif1,id=1,role=server,socket-abstract=no,socket=/a/b");
 	args("ring:r", "net_ring_r");
 	args("vdev:net_null0,size=64", "net_null0,size=64");
+}
+
+static void names(const char *text, unsigned rail, const char *name)
+{
+	char out[PORT_SPEC_DEVARGS];
+	struct port_spec s = good(text);
+	assert_true(port_spec_devargs(&s, rail, 1, "/x.o", false, out, sizeof(out)));
+	assert_int_equal(strcspn(out, ","), strlen(name));
+	assert_memory_equal(out, name, strlen(name));
+}
+
+static void each_port_of_a_node_has_a_name_of_its_own(void **state)
+{
+	names("af_xdp:eth0", 0, "net_af_xdp1");
+	names("af_xdp:eth1", 1, "net_af_xdp17");
+	names("af_xdp:eth2", 7, "net_af_xdp113");
+	names("tap:t0", 2, "net_tap2");
+}
+
+static bool same(const char *a, const char *b)
+{
+	struct port_spec x = good(a), y = good(b);
+	assert_int_equal(port_spec_same(&x, &y), port_spec_same(&y, &x));
+	return port_spec_same(&x, &y);
+}
+
+static void one_device_is_not_two_ports(void **state)
+{
+	assert_true(same("af_xdp:eth0", "af_xdp:eth0,copy"));
+	assert_true(same("af_xdp:eth0", "udp:eth0"));
+	assert_true(same("udp:10.0.0.1", "udp:10.0.0.1,single"));
+	assert_true(same("pci:0000:3b:00.0", "pci:0000:3b:00.0,mprq_en=1"));
+	assert_true(same("vdev:net_null0,size=64", "vdev:net_null0"));
+	assert_true(same("memif:1", "memif:1,role=server"));
+	assert_false(same("af_xdp:eth0", "af_xdp:eth1"));
+	assert_false(same("udp:10.0.0.1", "udp:10.0.0.2"));
+	assert_false(same("udp:eth0", "udp:10.0.0.2"));
+	assert_false(same("tap:eth0", "af_xdp:eth0"));
+	assert_false(same("vdev:net_null0", "vdev:net_null01"));
+	assert_false(same("memif:1", "memif:2"));
 }
 
 static void test_refused(void **state)
@@ -127,6 +167,8 @@ int main(void)
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_udp),
 		cmocka_unit_test(test_devargs),
+		cmocka_unit_test(each_port_of_a_node_has_a_name_of_its_own),
+		cmocka_unit_test(one_device_is_not_two_ports),
 		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -276,7 +276,7 @@ static void a_capture_has_each_once(void **state)
 	struct wire *x = *state;
 	char path[] = "/tmp/sarissa-io-tx-XXXXXX";
 	int fd = mkstemp(path);
-	struct capture *c = capture_start(path, &x->port);
+	struct capture *c = capture_start(path, &x->port, 1);
 	unsigned made;
 
 	assert_true(fd >= 0);
