@@ -11,8 +11,10 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +34,8 @@ struct sar_switch {
 	uint32_t switch_ip; /* network byte order */
 	uint32_t group, round, window;
 	uint8_t member, members;
-	bool singly; /* each packet is a datagram of its own */
+	uint64_t token; /* of this process, so that no other one can take its place */
+	bool singly;	/* each packet is a datagram of its own */
 	struct aggregate_job job;
 	uint8_t burst[BURST * AGGREGATE_PACKET_MAX];
 	uint8_t arrival[ARRIVALS][AGGREGATE_PACKET_MAX + AGGREGATE_STEP];
@@ -88,9 +91,21 @@ static int open_in(sar_switch *w, struct in_addr local)
 	return 0;
 }
 
-/* Takes what has arrived from the switch: undamaged packets of our group. Returns how many came. */
-static int receive(sar_switch *w, struct aggregate_header *last)
+/* Whether it answers our INSTALL of that version, or of an earlier one that a later has overtaken.
+ */
+static bool answers_install(const sar_switch *w, const struct aggregate_header *h, uint32_t version)
 {
+	return h->group == w->group && h->member == w->member &&
+	       ((h->kind == AGGREGATE_INSTALLED && (int32_t)(h->round - version) >= 0) ||
+		(h->kind == AGGREGATE_REFUSED && h->round == version && h->slot == 0 &&
+		 h->chunk == 0 && h->operation == 0));
+}
+
+/* Takes what has arrived from the switch: undamaged packets, for the job, or with an installed only
+ * the answer to our INSTALL, whose version it has. Returns how many came. */
+static int receive(sar_switch *w, struct aggregate_header *installed)
+{
+	struct aggregate_header h;
 	struct mmsghdr m[ARRIVALS];
 	struct iovec v[ARRIVALS];
 	struct sockaddr_in from[ARRIVALS];
@@ -107,9 +122,10 @@ static int receive(sar_switch *w, struct aggregate_header *last)
 		if (from[i].sin_addr.s_addr != w->switch_ip ||
 		    !aggregate_intact(w->arrival[i], m[i].msg_len))
 			continue;
-		if (last)
-			memcpy(last, w->arrival[i], sizeof(*last));
-		else
+		memcpy(&h, w->arrival[i], sizeof(h));
+		if (installed && answers_install(w, &h, installed->round))
+			*installed = h;
+		else if (!installed)
 			aggregate_job_take(&w->job, now, w->arrival[i], m[i].msg_len);
 	}
 	return n < 0 ? 0 : n;
@@ -186,78 +202,120 @@ static void wait_in(sar_switch *w, uint64_t until_ns)
 	ppoll(&p, 1, &t, NULL);
 }
 
-static int install(sar_switch *w, const sar_switch_options *how)
+static int refused(const sar_switch *w, uint8_t why)
 {
-	struct aggregate_policy policy = {
-		.quorum = (uint8_t)(how->quorum ? how->quorum : how->members),
-		.deadline_us = (uint32_t)(how->deadline_ns / 1000)};
-	struct aggregate_header h = {.kind = AGGREGATE_INSTALL,
-				     .member = w->member,
-				     .members = w->members,
-				     .group = w->group,
-				     .round = 1},
-				got = {0};
-	memcpy(&h.bitmap, &policy, sizeof(policy));
-	aggregate_seal(&h, sizeof(h));
+	switch (why) {
+	case AGGREGATE_NO_ROOM:
+		return error_set(-ENOSPC, "switch %s: no room for another group", w->address);
+	case AGGREGATE_OTHER_MEMBER:
+		return error_set(-EEXIST, "switch %s: another process is member %u of group %u",
+				 w->address, w->member, w->group);
+	default:
+		return error_set(-EEXIST,
+				 "switch %s: group %u is there with another number of members: "
+				 "take another group",
+				 w->address, w->group);
+	}
+}
+
+static int installed(sar_switch *w, const struct aggregate_header *got, uint32_t version)
+{
+	struct aggregate_policy policy;
+	memcpy(&policy, &got->bitmap, sizeof(policy));
+	if (got->round != version)
+		return error_set(-ESTALE, "switch %s: group %u has gone on to version %u",
+				 w->address, w->group, got->round);
+	w->window = policy.window;
+	if (w->window == 0 || w->window > AGGREGATE_JOB_WINDOW_MAX || (w->window & (w->window - 1)))
+		return error_set(-EPROTO,
+				 "switch %s: a window of %u slots: it is of another version",
+				 w->address, w->window);
+	return 0;
+}
+
+int aggregate_install(sar_switch *w, const struct aggregate_join *how)
+{
+	struct {
+		struct aggregate_header h;
+		struct aggregate_place place;
+	} ask = {.h = {.kind = AGGREGATE_INSTALL,
+		       .member = how->member,
+		       .members = how->members,
+		       .group = w->group,
+		       .round = how->version},
+		 .place = {.key = how->key, .token = w->token}};
+	struct aggregate_policy policy = {.quorum = how->quorum, .deadline_us = how->deadline_us};
+	struct aggregate_header got = {.round = how->version};
+	w->member = how->member;
+	w->members = how->members;
+	w->round = how->round;
+	memcpy(&ask.h.bitmap, &policy, sizeof(policy));
+	aggregate_seal(&ask, sizeof(ask));
 	uint64_t begin = now_ns(), next = begin;
 	while (now_ns() - begin < AGGREGATE_JOB_SILENCE_NS) {
 		if (now_ns() >= next) {
-			send(w->out, &h, sizeof(h), MSG_DONTWAIT);
+			send(w->out, &ask, sizeof(ask), MSG_DONTWAIT);
 			next += ASK_MS * 1000000u;
 		}
 		wait_in(w, next);
-		while (receive(w, &got) > 0)
+		while (got.kind == 0 && receive(w, &got) > 0)
 			;
 		if (got.kind == AGGREGATE_REFUSED)
-			return got.flags == AGGREGATE_NO_ROOM
-				       ? error_set(-ENOSPC, "switch %s: no room for another group",
-						   w->address)
-				       : error_set(
-						 -EEXIST,
-						 "switch %s: group %u is there with another number "
-						 "of members: take another group",
-						 w->address, w->group);
-		if (got.kind == AGGREGATE_INSTALLED) {
-			memcpy(&policy, &got.bitmap, sizeof(policy));
-			w->window = policy.window;
-			if (w->window == 0 || w->window > AGGREGATE_JOB_WINDOW_MAX ||
-			    (w->window & (w->window - 1)))
-				return error_set(-EPROTO, "switch %s: a window of %u slots",
-						 w->address, w->window);
-			return 0;
-		}
+			return refused(w, got.flags);
+		if (got.kind == AGGREGATE_INSTALLED)
+			return installed(w, &got, how->version);
 	}
 	return error_set(-ENETUNREACH, "switch %s: nothing answers there", w->address);
 }
 
-int sar_switch_join(const sar_switch_options *how, sar_switch **out)
+int aggregate_open(const char *address, uint32_t group, sar_switch **out)
 {
 	struct in_addr ip, local = {0};
-	if (!how->address || inet_pton(AF_INET, how->address, &ip) != 1)
+	if (!address || inet_pton(AF_INET, address, &ip) != 1)
 		return error_set(-EINVAL, "switch '%s': not an IPv4 address",
-				 how->address ? how->address : "");
-	if (how->members < 1 || how->members > AGGREGATE_MEMBERS_MAX ||
-	    how->member >= how->members || how->quorum > how->members)
-		return error_set(-EINVAL,
-				 "switch %s: member %u of %u, quorum %u: at most %u, from 0 on",
-				 how->address, how->member, how->members, how->quorum,
-				 AGGREGATE_MEMBERS_MAX);
-	if (how->deadline_ns < 0 || how->deadline_ns / 1000 > UINT32_MAX)
-		return error_set(-EINVAL, "switch %s: a deadline is 0 to 4294 s", how->address);
+				 address ? address : "");
 	sar_switch *w = calloc(1, sizeof(*w));
 	if (!w)
-		return error_set(-ENOMEM, "switch %s: no memory", how->address);
-	strcpy(w->address, how->address);
+		return error_set(-ENOMEM, "switch %s: no memory", address);
+	snprintf(w->address, sizeof(w->address), "%s", address);
 	w->switch_ip = ip.s_addr;
-	w->group = how->group;
-	w->member = (uint8_t)how->member;
-	w->members = (uint8_t)how->members;
+	w->group = group;
 	w->in = w->out = -1;
 	int r = open_out(w, &local);
 	if (r == 0)
 		r = open_in(w, local);
+	while (r == 0 && w->token == 0)
+		if (getrandom(&w->token, sizeof(w->token), 0) < 0)
+			r = socket_fail(w, "no random number");
 	if (r == 0)
-		r = install(w, how);
+		*out = w;
+	else
+		sar_switch_leave(w);
+	return r;
+}
+
+int sar_switch_join(const sar_switch_options *how, sar_switch **out)
+{
+	sar_switch *w;
+	if (how->members < 1 || how->members > AGGREGATE_MEMBERS_MAX ||
+	    how->member >= how->members || how->quorum > how->members)
+		return error_set(-EINVAL,
+				 "switch %s: member %u of %u, quorum %u: at most %u, from 0 on",
+				 how->address ? how->address : "", how->member, how->members,
+				 how->quorum, AGGREGATE_MEMBERS_MAX);
+	if (how->deadline_ns < 0 || how->deadline_ns / 1000 > UINT32_MAX)
+		return error_set(-EINVAL, "switch %s: a deadline is 0 to 4294 s",
+				 how->address ? how->address : "");
+	int r = aggregate_open(how->address, how->group, &w);
+	if (r < 0)
+		return r;
+	struct aggregate_join join = {.member = (uint8_t)how->member,
+				      .members = (uint8_t)how->members,
+				      .quorum = (uint8_t)(how->quorum ? how->quorum : how->members),
+				      .deadline_us = (uint32_t)(how->deadline_ns / 1000),
+				      .version = 1,
+				      .key = how->key};
+	r = aggregate_install(w, &join);
 	if (r == 0)
 		*out = w;
 	else
@@ -316,6 +374,7 @@ int aggregate_begin(sar_switch *w, const void *source, void *target, uint64_t by
 					  .payload = AGGREGATE_PAYLOAD_MAX,
 					  .member = w->member,
 					  .members = w->members,
+					  .token = w->token,
 					  .op = (uint8_t)how->op,
 					  .dtype = (uint8_t)(block ? AGGREGATE_BLOCK : how->dtype)};
 	aggregate_job_init(&w->job, &spec, now_ns());

@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An allreduce at a switch in steps, for a source that grows and a target that others read
- * meanwhile. One thread at a time. Called by aggregate_object.c.
+ * meanwhile. One thread at a time. Called by aggregate_object.c and group_switch.c.
  */
 #ifndef SARISSA_CLIENT_AGGREGATE_H
 #define SARISSA_CLIENT_AGGREGATE_H
 
 #include "aggregate_job.h"
 #include "sarissa/sarissa.h"
+
+/* What a member asks a switch for. */
+struct aggregate_join {
+	uint8_t member, members, quorum;
+	uint32_t deadline_us;
+	uint32_t version; /* a later one may change the members */
+	uint32_t round;	  /* number of the first allreduce: later than all that the group has had */
+	uint64_t key;
+};
+
+/* The way to a group at a switch; freed by sar_switch_leave. Errors: as of sar_switch_join. */
+int aggregate_open(const char *address, uint32_t group, sar_switch **out);
+/* Takes a place there, for the allreduces that begin from now on. -ESTALE: a later version is in
+ * force. */
+int aggregate_install(sar_switch *w, const struct aggregate_join *how);
 
 /* Checks the arguments of sar_switch_allreduce and begins. Source and target stay until the end. */
 int aggregate_begin(sar_switch *w, const void *source, void *target, uint64_t bytes,

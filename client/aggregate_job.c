@@ -179,6 +179,7 @@ static uint32_t write_packet(struct aggregate_job *j, struct aggregate_job_slot 
 	struct aggregate_header h = {.kind = kind,
 				     .member = j->spec.member,
 				     .members = j->spec.members,
+				     .bitmap = j->spec.token,
 				     .group = j->spec.group,
 				     .round = j->spec.round,
 				     .chunk = s->chunk,

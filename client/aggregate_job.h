@@ -48,6 +48,7 @@ struct aggregate_job_spec {
 	uint32_t window;  /* as the switch said: a power of two */
 	uint16_t payload; /* bytes of a whole chunk, a multiple of 8 */
 	uint8_t member, members;
+	uint64_t token;	   /* of the member's INSTALL */
 	uint8_t op, dtype; /* dtype: of internal/reduce.h, or AGGREGATE_BLOCK with f32 */
 };
 

@@ -60,6 +60,13 @@ struct {
 } slots SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AGGREGATE_XDP_MEMBERS);
+	__type(key, __u32);
+	__type(value, struct aggregate_xdp_member);
+} members SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, AGGREGATE_XDP_PORTS);
 	__type(key, __u32);
@@ -219,9 +226,18 @@ static long slot_free(__u32 i, void *first)
 	return 0;
 }
 
+static long member_free(__u32 i, void *place)
+{
+	__u32 key = *(__u32 *)place * AGGREGATE_MEMBERS_MAX + i;
+	struct aggregate_xdp_member *m = bpf_map_lookup_elem(&members, &key);
+	if (m)
+		m->token = 0;
+	return 0;
+}
+
 /* The group, perhaps made here; NULL: there is no room. */
-static __always_inline struct aggregate_xdp_group *group_need(const struct aggregate_header *h,
-							      const struct aggregate_policy *policy)
+static __always_inline struct aggregate_xdp_group *
+group_need(const struct aggregate_header *h, const struct aggregate_policy *policy, __u64 secret)
 {
 	__u32 id = h->group, place, first;
 	struct aggregate_xdp_group *g = bpf_map_lookup_elem(&groups, &id);
@@ -231,7 +247,8 @@ static __always_inline struct aggregate_xdp_group *group_need(const struct aggre
 					    .quorum = policy->quorum,
 					    .deadline_us = policy->deadline_us,
 					    .members = h->members,
-					    .used_ns = bpf_ktime_get_ns()};
+					    .used_ns = bpf_ktime_get_ns(),
+					    .key = secret};
 	__u64 now = fresh.used_ns, *since = bpf_map_lookup_elem(&passed, &id);
 	if (since && now - *since <= IDLE_NS) {
 		*since = now;
@@ -245,22 +262,44 @@ static __always_inline struct aggregate_xdp_group *group_need(const struct aggre
 	first = place * AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW;
 	/* a group begins with its slots free; another one may have had them */
 	bpf_loop(AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW, slot_free, &first, 0);
+	bpf_loop(AGGREGATE_MEMBERS_MAX, member_free, &place, 0);
 	if (bpf_map_update_elem(&groups, &id, &fresh, BPF_NOEXIST))
 		bpf_map_push_elem(&places, &place, 0); /* another CPU has made it just now */
 	return bpf_map_lookup_elem(&groups, &id);
+}
+
+static __always_inline struct aggregate_xdp_member *member_of(const struct aggregate_xdp_group *g,
+							      __u32 member)
+{
+	__u32 key = g->place * AGGREGATE_MEMBERS_MAX + (member & (AGGREGATE_MEMBERS_MAX - 1));
+	return bpf_map_lookup_elem(&members, &key);
+}
+
+/* False: another process has the place, with this version or a later one. */
+static __always_inline bool take_place(const struct aggregate_xdp_group *g,
+				       const struct aggregate_header *h, __u64 token)
+{
+	struct aggregate_xdp_member *m = member_of(g, h->member);
+	if (!m || (m->token != token && m->token != 0 && (__s32)(h->round - m->version) <= 0))
+		return false;
+	m->token = token;
+	m->version = h->round;
+	return true;
 }
 
 static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u32 bytes)
 {
 	struct aggregate_header h = f->header;
 	struct aggregate_policy policy;
+	struct aggregate_place place;
 	__u64 now = bpf_ktime_get_ns();
 	__builtin_memcpy(&policy, &h.bitmap, sizeof(policy));
-	if (bytes != 0 || policy.quorum == 0 || policy.quorum > h.members) {
-		count(AGGREGATE_XDP_BAD);
-		return XDP_DROP;
-	}
-	struct aggregate_xdp_group *g = group_need(&h, &policy);
+	if (bytes != sizeof(place) || (void *)(f + 1) + sizeof(place) > (void *)(long)ctx->data_end)
+		goto bad;
+	__builtin_memcpy(&place, f + 1, sizeof(place));
+	if (policy.quorum == 0 || policy.quorum > h.members || place.token == 0)
+		goto bad;
+	struct aggregate_xdp_group *g = group_need(&h, &policy, place.key);
 	f = (void *)(long)ctx->data;
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
@@ -268,14 +307,23 @@ static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u
 		count(AGGREGATE_XDP_PASS);
 		return XDP_PASS;
 	}
-	if (g->members != h.members)
-		return refuse(ctx, f, AGGREGATE_OTHER_GROUP);
+	if (g->key != place.key) {
+		count(AGGREGATE_XDP_FOREIGN);
+		return XDP_DROP;
+	}
 	bpf_spin_lock(&g->lock);
 	if ((__s32)(h.round - g->version) > 0) {
 		g->version = h.round;
+		g->members = h.members;
 		g->quorum = policy.quorum;
 		g->deadline_us = policy.deadline_us;
 	}
+	bpf_spin_unlock(&g->lock);
+	if (g->members != h.members)
+		return refuse(ctx, f, AGGREGATE_OTHER_GROUP);
+	if (!take_place(g, &h, place.token))
+		return refuse(ctx, f, AGGREGATE_OTHER_MEMBER);
+	bpf_spin_lock(&g->lock);
 	h.round = g->version;
 	policy.quorum = g->quorum;
 	policy.deadline_us = g->deadline_us;
@@ -288,6 +336,9 @@ static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u
 	f->header.round = h.round;
 	__builtin_memcpy(&f->header.bitmap, &policy, sizeof(policy));
 	return answer_short(ctx, AGGREGATE_XDP_ANSWER);
+bad:
+	count(AGGREGATE_XDP_BAD);
+	return XDP_DROP;
 }
 
 SEC("xdp")
@@ -314,6 +365,11 @@ int sar_aggregate(struct xdp_md *ctx)
 			*since = bpf_ktime_get_ns();
 		count(AGGREGATE_XDP_PASS);
 		return XDP_PASS;
+	}
+	struct aggregate_xdp_member *m = member_of(g, f->header.member);
+	if (!m || m->token != f->header.bitmap || m->token == 0) {
+		count(AGGREGATE_XDP_FOREIGN);
+		return XDP_DROP;
 	}
 	if (g->members != f->header.members)
 		return refuse(ctx, f, AGGREGATE_OTHER_GROUP);
@@ -504,8 +560,8 @@ static __always_inline int take(struct xdp_md *ctx, bool quorum)
 	bpf_spin_lock(&known->lock);
 	g.quorum = known->quorum;
 	g.deadline_us = known->deadline_us;
-	bpf_spin_unlock(&known->lock);
 	g.members = known->members;
+	bpf_spin_unlock(&known->lock);
 	key = known->place * AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW +
 	      aggregate_slot(h.round, h.chunk, AGGREGATE_XDP_WINDOW);
 	struct slot *s = bpf_map_lookup_elem(&slots, &key);

@@ -14,14 +14,21 @@ enum {
 	AGGREGATE_XDP_PORTS = 32,
 	AGGREGATE_XDP_WORDS = AGGREGATE_PAYLOAD_MAX / 4,
 	AGGREGATE_XDP_SLOTS = AGGREGATE_XDP_GROUPS * AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW,
+	AGGREGATE_XDP_MEMBERS = AGGREGATE_XDP_GROUPS * AGGREGATE_MEMBERS_MAX,
 };
 
 /* A value of the HASH `groups`, whose key is the group's number. */
 struct aggregate_xdp_group {
-	struct bpf_spin_lock lock; /* of version, quorum and deadline_us */
+	struct bpf_spin_lock lock; /* of version, members, quorum and deadline_us */
 	__u32 version, quorum, deadline_us;
 	__u32 members, place;
-	__u64 used_ns;
+	__u64 used_ns, key;
+};
+
+/* A value of the ARRAY `members`, at place * AGGREGATE_MEMBERS_MAX + member. */
+struct aggregate_xdp_member {
+	__u64 token; /* 0: nobody has the place yet */
+	__u32 version, pad;
 };
 
 /* Keys of the PROG_ARRAY `policies`: a program each. */
@@ -31,6 +38,7 @@ enum { AGGREGATE_XDP_ALL, AGGREGATE_XDP_QUORUM, AGGREGATE_XDP_POLICIES };
 enum aggregate_xdp_verdict {
 	AGGREGATE_XDP_BAD,
 	AGGREGATE_XDP_PASS,
+	AGGREGATE_XDP_FOREIGN,
 	AGGREGATE_XDP_ADDED,
 	AGGREGATE_XDP_DUPLICATE,
 	AGGREGATE_XDP_COMPLETE,

@@ -76,13 +76,15 @@ static void passed_note(struct aggregate_pool *p, uint32_t id, uint64_t now_ns)
 	*oldest = (struct aggregate_passed){.id = id, .used_ns = now_ns};
 }
 
-static void group_begin(struct aggregate_pool *p, struct aggregate_group *g, uint32_t id,
-			uint8_t members)
+static void group_begin(struct aggregate_pool *p, struct aggregate_group *g,
+			const struct aggregate_header *h, uint64_t key)
 {
 	struct aggregate_slot *slot = group_slots(p, g);
 	*g = (struct aggregate_group){.used = true,
-				      .id = id,
-				      .members = members,
+				      .id = h->group,
+				      .members = h->members,
+				      .key = key,
+				      .version = h->round - 1,
 				      .oldest = AGGREGATE_NONE,
 				      .newest = AGGREGATE_NONE};
 	for (uint32_t i = 0; i < AGGREGATE_BANKS * p->window; i++)
@@ -103,36 +105,70 @@ static enum aggregate_verdict refuse(struct aggregate_answer *a, enum aggregate_
 	return AGGREGATE_REFUSE;
 }
 
-/* The first INSTALL makes the group. A later version of the policy holds for the slots that are
- * opened from then on. */
+/* The group of that number, made if need be; NULL: there is no room, or the host has it. */
+static struct aggregate_group *install_group(struct aggregate_pool *p, uint64_t now_ns, bool host,
+					     const struct aggregate_header *h, uint64_t key)
+{
+	struct aggregate_group *g = group_find(p, h->group);
+	if (g || (host && passed_find(p, h->group, now_ns)))
+		return g;
+	g = group_place(p, h->group, now_ns);
+	if (g)
+		group_begin(p, g, h, key);
+	else if (host)
+		passed_note(p, h->group, now_ns);
+	return g;
+}
+
+/* A later version of the policy holds for the slots that are opened from then on. It may have other
+ * members, who take their places again. */
+static bool install_policy(struct aggregate_group *g, const struct aggregate_header *h,
+			   const struct aggregate_policy *policy)
+{
+	if ((int32_t)(h->round - g->version) > 0) {
+		g->version = h->round;
+		g->members = h->members;
+		g->quorum = policy->quorum;
+		g->deadline_us = policy->deadline_us;
+	}
+	return g->members == h->members;
+}
+
+/* False: another process has the place, with this version or a later one. */
+static bool install_place(struct aggregate_group *g, const struct aggregate_header *h,
+			  uint64_t token)
+{
+	uint64_t *has = &g->place[h->member].token;
+	uint32_t *version = &g->place[h->member].version;
+	if (*has != token && *has != 0 && (int32_t)(h->round - *version) <= 0)
+		return false;
+	*has = token;
+	*version = h->round;
+	return true;
+}
+
+/* The first INSTALL makes the group. */
 static enum aggregate_verdict take_install(struct aggregate_pool *p, uint64_t now_ns,
 					   struct aggregate_source from,
-					   const struct aggregate_header *h,
+					   const struct aggregate_header *h, const uint8_t *payload,
 					   struct aggregate_answer *a)
 {
 	struct aggregate_policy policy;
+	struct aggregate_place place;
+	bool host = from.origin != p->own;
 	memcpy(&policy, &h->bitmap, sizeof(policy));
-	if (policy.quorum == 0 || policy.quorum > h->members)
+	memcpy(&place, payload, sizeof(place));
+	if (policy.quorum == 0 || policy.quorum > h->members || place.token == 0)
 		return AGGREGATE_BAD;
-	struct aggregate_group *g = group_find(p, h->group);
-	bool fresh = !g, host = from.origin != p->own;
-	if (fresh && host && passed_find(p, h->group, now_ns))
-		return AGGREGATE_PASS;
-	if (fresh)
-		g = group_place(p, h->group, now_ns);
-	if (!g && host)
-		passed_note(p, h->group, now_ns);
+	struct aggregate_group *g = install_group(p, now_ns, host, h, place.key);
 	if (!g)
 		return host ? AGGREGATE_PASS : refuse(a, AGGREGATE_NO_ROOM);
-	if (fresh)
-		group_begin(p, g, h->group, h->members);
-	if (g->members != h->members)
+	if (g->key != place.key)
+		return AGGREGATE_FOREIGN;
+	if (!install_policy(g, h, &policy))
 		return refuse(a, AGGREGATE_OTHER_GROUP);
-	if (fresh || (int32_t)(h->round - g->version) > 0) {
-		g->version = h->round;
-		g->quorum = policy.quorum;
-		g->deadline_us = policy.deadline_us;
-	}
+	if (!install_place(g, h, place.token))
+		return refuse(a, AGGREGATE_OTHER_MEMBER);
 	group_touch(g, now_ns, from);
 	policy = (struct aggregate_policy){
 		.quorum = g->quorum, .window = (uint16_t)p->window, .deadline_us = g->deadline_us};
@@ -305,7 +341,9 @@ static enum aggregate_verdict take_known(struct aggregate_pool *p, uint64_t now_
 	if (h->members == 0 || h->members > AGGREGATE_MEMBERS_MAX || h->member >= h->members)
 		return AGGREGATE_BAD;
 	if (h->kind == AGGREGATE_INSTALL)
-		return bytes == 0 ? take_install(p, now_ns, from, h, a) : AGGREGATE_BAD;
+		return bytes == sizeof(struct aggregate_place)
+			       ? take_install(p, now_ns, from, h, payload, a)
+			       : AGGREGATE_BAD;
 	if (h->kind != AGGREGATE_CONTRIBUTION && (h->kind != AGGREGATE_POLL || bytes != 0))
 		return AGGREGATE_BAD;
 	struct aggregate_group *g = group_find(p, h->group);
@@ -313,6 +351,8 @@ static enum aggregate_verdict take_known(struct aggregate_pool *p, uint64_t now_
 		passed_find(p, h->group, now_ns);
 		return AGGREGATE_PASS;
 	}
+	if (g->place[h->member].token != h->bitmap || h->bitmap == 0)
+		return AGGREGATE_FOREIGN;
 	if (g->members != h->members)
 		return refuse(a, AGGREGATE_OTHER_GROUP);
 	if (h->slot != h->chunk % p->window)

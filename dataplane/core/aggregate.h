@@ -35,6 +35,7 @@ enum {
 enum aggregate_verdict {
 	AGGREGATE_BAD,	     /* not intact, or a header that contradicts itself: drop it */
 	AGGREGATE_PASS,	     /* no such group here: forward it to the host it is addressed to */
+	AGGREGATE_FOREIGN,   /* of no member: its token is not that of the place: drop it */
 	AGGREGATE_ADDED,     /* it waits for others */
 	AGGREGATE_DUPLICATE, /* it was in already, the chunk is open */
 	AGGREGATE_COMPLETE,  /* send the answer to all ports of the group */
@@ -67,6 +68,11 @@ struct aggregate_group {
 	uint32_t origin; /* what the caller gave with the latest */
 	uint64_t used_ns;
 	uint32_t oldest, newest; /* slots with a deadline that are open, as indices of the pool */
+	uint64_t key;
+	struct {
+		uint64_t token;	  /* 0: nobody has the place yet */
+		uint32_t version; /* with which the member took it: a later one may take it again */
+	} place[AGGREGATE_MEMBERS_MAX];
 };
 
 /* A group that found no room: all of its packets go on to the host, until nobody uses it. */

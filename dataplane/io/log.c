@@ -12,10 +12,16 @@
 enum { DPDK_CRITICAL_MAX = 32 /* lines: they may repeat without end */ };
 
 static int log_level = LOG_INFO;
+static const char *log_name = "sarissa-dataplane";
 static pthread_mutex_t dpdk_lock = PTHREAD_MUTEX_INITIALIZER;
 static char dpdk_error[256];
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+void log_set_name(const char *name)
+{
+	log_name = name;
+}
 
 void log_set_level(int level)
 {
@@ -38,7 +44,7 @@ static void log_write(int level, const char *format, va_list args)
 	if (level > log_level)
 		return;
 	vsnprintf(line, sizeof(line), format, args);
-	log_prefix(prefix, "sarissa-dataplane", STDERR_FILENO);
+	log_prefix(prefix, log_name, STDERR_FILENO);
 	fprintf(stderr, "%s: %s\n", prefix, line);
 }
 

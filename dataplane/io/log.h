@@ -12,6 +12,8 @@
 
 enum { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
+/* Of the program, instead of sarissa-dataplane; a literal. Before any thread is started. */
+void log_set_name(const char *name);
 void log_set_level(int level);
 bool log_parse_level(const char *text, int *out);
 

@@ -172,8 +172,8 @@ static int parse(int argc, char **argv, struct switch_options *o)
 static void report(const struct switch_state *w)
 {
 	static const char *const names[AGGREGATE_VERDICTS] = {
-		"bad",	  "pass",   "added", "duplicate", "complete",
-		"repeat", "answer", "late",  "refuse",	  "expired"};
+		"bad",	  "pass",   "foreign", "added",	 "duplicate", "complete",
+		"repeat", "answer", "late",    "refuse", "expired"};
 	printf("{\"received\": %llu, \"forwarded\": %llu, \"flooded\": %llu, \"sent\": %llu, "
 	       "\"dropped\": %llu",
 	       (unsigned long long)w->count.received, (unsigned long long)w->count.forwarded,
@@ -189,6 +189,7 @@ int main(int argc, char **argv)
 {
 	static struct switch_options o = {.groups = 16, .window = 256, .log_level = LOG_INFO};
 	static struct switch_state w;
+	log_set_name("sarissa-switch");
 	int r = parse(argc, argv, &o);
 	if (r)
 		return r == 2 ? 2 : 0;

@@ -49,10 +49,11 @@ enum aggregate_kind {
 
 /* flags of AGGREGATE_REFUSED */
 enum aggregate_reason {
-	AGGREGATE_NO_ROOM = 1,	   /* all groups of the switch are in use */
-	AGGREGATE_OTHER_GROUP = 2, /* the group has another number of members */
-	AGGREGATE_NO_KERNEL = 3,   /* this switch cannot compute that operation on that type */
-	AGGREGATE_OTHER_SHAPE = 4, /* another member sent this chunk with another size or type */
+	AGGREGATE_NO_ROOM = 1,	    /* all groups of the switch are in use */
+	AGGREGATE_OTHER_GROUP = 2,  /* the group has another number of members */
+	AGGREGATE_NO_KERNEL = 3,    /* this switch cannot compute that operation on that type */
+	AGGREGATE_OTHER_SHAPE = 4,  /* another member sent this chunk with another size or type */
+	AGGREGATE_OTHER_MEMBER = 5, /* the member's place is another process's, or another key's */
 };
 
 struct aggregate_header {
@@ -61,7 +62,8 @@ struct aggregate_header {
 	aggregate_u8 members; /* of the group */
 	aggregate_u32 check;  /* aggregate_check */
 	/* RESULT, WAIT: bit i, member i is in. INSTALL, INSTALLED: bytes 0 quorum, 1 reserved, 2-3
-	 * window, 4-7 deadline in microseconds. Else 0. */
+	 * window, 4-7 deadline in microseconds. CONTRIBUTION, POLL: the token of the member's
+	 * INSTALL. Else 0. */
 	aggregate_u64 bitmap;
 	aggregate_u32 group;
 	aggregate_u32 round;	/* INSTALL, INSTALLED: version of the policy */
@@ -83,6 +85,15 @@ struct aggregate_policy {
 };
 
 _Static_assert(sizeof(struct aggregate_policy) == 8, "a wire format");
+
+/* The payload of INSTALL. */
+struct aggregate_place {
+	aggregate_u64
+		key; /* of the group: those who do not have that of the first are no members */
+	aggregate_u64 token; /* of this member, drawn at random by its process; not 0 */
+};
+
+_Static_assert(sizeof(struct aggregate_place) == 16, "a wire format");
 
 static inline aggregate_u8 aggregate_operation(aggregate_u8 op, aggregate_u8 dtype)
 {

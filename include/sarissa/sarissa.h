@@ -448,7 +448,8 @@ typedef struct sar_switch_options {
 	uint32_t members;    /* 1 to 64 */
 	uint32_t quorum;     /* so many suffice at the deadline; 0: all */
 	int64_t deadline_ns; /* after the first contribution to a chunk; 0: at once */
-	uint64_t reserved[4];
+	uint64_t key;	     /* that the members share; the switch drops packets of others; or 0 */
+	uint64_t reserved[3];
 } sar_switch_options;
 
 /* How an allreduce through a switch went. */
@@ -464,11 +465,14 @@ typedef struct sar_switch_result {
 } sar_switch_result;
 
 /*
- * Joins a group at a switch. The first member to come makes the group there, with its policy.
+ * Joins a group at a switch. The first member to come makes the group there, with its policy and
+ * key. A place belongs to the process that joins first: the switch drops what others send for it.
  *
  * Ownership: how is not used after the call. *out is the caller's until sar_switch_leave.
- * Errors: -ENETUNREACH nothing answered there for 0.2 s. -ENOSPC the switch has no room for a
- * group. -EEXIST the group has another number of members. -EINVAL.
+ * Errors: -ENETUNREACH nothing answered there for 0.2 s, or the group has another key. -ENOSPC the
+ * switch has no room for a group. -EEXIST the group has another number of members, or another
+ * process is this member. -EPROTO the switch is of another version. -ESTALE the group has a later
+ * policy. -EINVAL.
  */
 int sar_switch_join(const sar_switch_options *how, sar_switch **out);
 
@@ -484,6 +488,7 @@ void sar_switch_leave(sar_switch *w);
  * Ownership: nothing is used after the call. The target is undefined after an error.
  * Errors: -ENETUNREACH the switch was silent for 0.2 s. -ETIMEDOUT other members did not send
  * theirs. -ESTALE a quorum went on without this member. -ENOTSUP the switch cannot compute that.
+ * -EFBIG more than 1440 * 2^31 bytes. -EINVAL the arguments, or other members have another shape.
  * After an error leave, and join a group of another number.
  */
 int sar_switch_allreduce(sar_switch *w, const void *source, void *target, uint64_t bytes,

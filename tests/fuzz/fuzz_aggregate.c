@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets into the aggregator's pool, and into the job of a member: each packet is a length and a
- * mode, then its first bytes. Most are sealed, so they pass the check, and have a group that is
- * there.
+ * mode, then its first bytes. Most are sealed, so they pass the check, and are of a member of a
+ * group that is there.
  */
 #include <string.h>
 #include "aggregate.h"
@@ -52,6 +52,13 @@ static void packet(const uint8_t *from, uint32_t has, uint32_t bytes, unsigned m
 		h->group = 1;
 		h->members = MEMBERS;
 		h->slot = (uint16_t)(h->chunk % WINDOW);
+		if (h->kind == AGGREGATE_INSTALL) {
+			struct aggregate_place place = {.token = 1 + h->member};
+			bytes = sizeof(*h) + sizeof(place);
+			memcpy(p + sizeof(*h), &place, sizeof(place));
+		} else {
+			h->bitmap = 1 + h->member;
+		}
 	}
 	if (mode & 128 && bytes >= AGGREGATE_HEADER)
 		aggregate_seal(p, bytes / 4 * 4);

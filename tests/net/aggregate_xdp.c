@@ -163,6 +163,7 @@ static void start(struct both *b)
 						  .payload = 1440,
 						  .member = (uint8_t)m,
 						  .members = MEMBERS,
+						  .token = 1 + m,
 						  .op = REDUCE_SUM,
 						  .dtype = block ? AGGREGATE_BLOCK : REDUCE_I32};
 		aggregate_job_init(&b->job[m], &spec, b->now_ns);
@@ -170,16 +171,47 @@ static void start(struct both *b)
 	b->round++;
 }
 
+/* All members ask for the group, under the same key and with the token 1 + member. */
 static void install(struct both *b, uint32_t group, uint32_t version, uint8_t quorum)
 {
 	uint8_t out[AGGREGATE_PACKET_MAX];
 	uint32_t bytes;
-	struct aggregate_header h = {
-		.kind = AGGREGATE_INSTALL, .members = MEMBERS, .group = group, .round = version};
+	struct {
+		struct aggregate_header h;
+		struct aggregate_place place;
+	} p;
 	struct aggregate_policy policy = {.quorum = quorum};
-	memcpy(&h.bitmap, &policy, sizeof(policy));
-	aggregate_seal(&h, sizeof(h));
-	compare(b, (uint8_t *)&h, sizeof(h), out, &bytes);
+	for (uint8_t m = 0; m < MEMBERS; m++) {
+		p.h = (struct aggregate_header){.kind = AGGREGATE_INSTALL,
+						.member = m,
+						.members = MEMBERS,
+						.group = group,
+						.round = version};
+		p.place = (struct aggregate_place){.token = 1 + m};
+		memcpy(&p.h.bitmap, &policy, sizeof(policy));
+		aggregate_seal(&p, sizeof(p));
+		compare(b, (uint8_t *)&p, sizeof(p), out, &bytes);
+	}
+}
+
+/* One of them with another key, token, number of members or version. */
+static void install_odd(struct both *b)
+{
+	uint8_t out[AGGREGATE_PACKET_MAX];
+	uint32_t bytes;
+	struct {
+		struct aggregate_header h;
+		struct aggregate_place place;
+	} p = {.h = {.kind = AGGREGATE_INSTALL,
+		     .member = (uint8_t)(draw(b) % MEMBERS),
+		     .members = (uint8_t)(MEMBERS + draw(b) % 2),
+		     .group = 100 + (uint32_t)draw(b) % GROUPS,
+		     .round = (uint32_t)draw(b) % 6}};
+	struct aggregate_policy policy = {.quorum = 1};
+	memcpy(&p.h.bitmap, &policy, sizeof(policy));
+	p.place = (struct aggregate_place){.key = draw(b) % 2, .token = draw(b) % 4};
+	aggregate_seal(&p, sizeof(p));
+	compare(b, (uint8_t *)&p, sizeof(p), out, &bytes);
 }
 
 /* Something that a member would not send, sealed or not. */
@@ -189,7 +221,7 @@ static void odd(struct both *b, uint8_t *packet, uint32_t bytes)
 	uint32_t out_bytes;
 	struct aggregate_header *h = (struct aggregate_header *)changed;
 	memcpy(changed, packet, bytes);
-	switch (draw(b) % 10) {
+	switch (draw(b) % 12) {
 	case 0:
 		changed[draw(b) % bytes] ^= (uint8_t)(1 + draw(b) % 255);
 		compare(b, changed, bytes, out, &out_bytes);
@@ -223,6 +255,12 @@ static void odd(struct both *b, uint8_t *packet, uint32_t bytes)
 		h->kind = AGGREGATE_POLL;
 		bytes = AGGREGATE_HEADER;
 		break;
+	case 9:
+		h->bitmap = draw(b) % 5; /* of nobody, or of another member */
+		break;
+	case 10:
+		install_odd(b);
+		return;
 	default:
 		install(b, 100 + (uint32_t)draw(b) % GROUPS, (uint32_t)draw(b) % 5,
 			(uint8_t)(draw(b) % 5));

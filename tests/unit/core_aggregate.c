@@ -13,7 +13,9 @@
 
 enum { WINDOW = 16, MEMBERS = 5, ELEMENTS = 20000, FLYING_MAX = 8192, PAYLOAD = 480 };
 
-#define MS 1000000ull
+#define MS    1000000ull
+#define KEY   UINT64_C(0x123456789abcdef0)
+#define TOKEN UINT64_C(0xfedcba9876543210) /* of member 0; the next one has the next */
 
 struct flying { /* a packet on its way to the switch, or to a member */
 	uint64_t due_ns;
@@ -138,16 +140,34 @@ static void end(struct world *w)
 	free(w);
 }
 
+/* One member asks for a group. */
+static enum aggregate_verdict install_one(struct world *w, const struct aggregate_header *what,
+					  uint8_t quorum, uint32_t deadline_us, uint64_t key,
+					  uint64_t token, struct aggregate_answer *a)
+{
+	struct {
+		struct aggregate_header h;
+		struct aggregate_place place;
+	} p = {.h = *what, .place = {.key = key, .token = token}};
+	struct aggregate_policy policy = {.quorum = quorum, .deadline_us = deadline_us};
+	p.h.kind = AGGREGATE_INSTALL;
+	memcpy(&p.h.bitmap, &policy, sizeof(policy));
+	aggregate_seal(&p, sizeof(p));
+	return take(w, w->now_ns, 0, &p, sizeof(p), a);
+}
+
+/* All of them do, until one is refused. */
 static enum aggregate_verdict install(struct world *w, uint32_t group, uint32_t version,
 				      uint8_t quorum, uint32_t deadline_us,
 				      struct aggregate_answer *a)
 {
-	struct aggregate_header h = {
-		.kind = AGGREGATE_INSTALL, .members = MEMBERS, .group = group, .round = version};
-	struct aggregate_policy policy = {.quorum = quorum, .deadline_us = deadline_us};
-	memcpy(&h.bitmap, &policy, sizeof(policy));
-	aggregate_seal(&h, sizeof(h));
-	return take(w, w->now_ns, 0, &h, sizeof(h), a);
+	enum aggregate_verdict v = AGGREGATE_ANSWER;
+	for (uint8_t m = 0; m < MEMBERS && v == AGGREGATE_ANSWER; m++) {
+		struct aggregate_header h = {
+			.member = m, .members = MEMBERS, .group = group, .round = version};
+		v = install_one(w, &h, quorum, deadline_us, KEY, TOKEN + m, a);
+	}
+	return v;
 }
 
 static unsigned answered_quorum(const struct aggregate_answer *a)
@@ -169,6 +189,7 @@ static void start(struct world *w, uint32_t round, uint8_t op, uint8_t dtype, ui
 						  .payload = PAYLOAD,
 						  .member = (uint8_t)m,
 						  .members = MEMBERS,
+						  .token = TOKEN + m,
 						  .op = op,
 						  .dtype = dtype};
 		aggregate_job_init(&w->job[m], &spec, w->now_ns);
@@ -438,6 +459,7 @@ static void what_does_not_fit_is_refused_or_passed_on(void **state)
 	h->member = 1;
 	assert_int_equal(take(w, w->now_ns, 0, other, bytes, &a), AGGREGATE_BAD);
 	h->operation = aggregate_operation(REDUCE_SUM, REDUCE_I8);
+	h->bitmap = TOKEN + 1;
 	aggregate_seal(other, bytes);
 	assert_int_equal(take(w, w->now_ns, 0, other, bytes, &a), AGGREGATE_REFUSE);
 	assert_int_equal(a.header.flags, AGGREGATE_OTHER_SHAPE);
@@ -456,6 +478,50 @@ static void what_does_not_fit_is_refused_or_passed_on(void **state)
 	install(w, 8, 1, MEMBERS, 0, &a);
 	assert_int_equal(install(w, 9, 1, MEMBERS, 0, &a), AGGREGATE_ANSWER);
 	assert_int_equal(take(w, w->now_ns, 0, out, bytes, &a), AGGREGATE_PASS);
+	end(w);
+}
+
+/* Who does not know the key, or does not have the place, adds nothing and hears nothing. */
+static void only_members_contribute(void **state)
+{
+	struct aggregate_answer a;
+	struct world *w = begin(10, 1);
+	uint8_t out[AGGREGATE_PACKET_MAX], other[AGGREGATE_PACKET_MAX];
+	struct aggregate_header what = {.member = 1, .members = MEMBERS, .group = 7, .round = 1};
+	struct aggregate_header *h = (struct aggregate_header *)other;
+	install_one(w, &(struct aggregate_header){.members = MEMBERS, .group = 7, .round = 1},
+		    MEMBERS, 0, KEY, TOKEN, &a);
+	start(w, 0, REDUCE_SUM, REDUCE_U8, 10 * PAYLOAD);
+	uint32_t bytes = aggregate_job_next(&w->job[1], 1, out);
+	assert_int_equal(take(w, 1, 0, out, bytes, &a), AGGREGATE_FOREIGN); /* not installed */
+	assert_int_equal(install_one(w, &what, MEMBERS, 0, KEY, 0, &a), AGGREGATE_BAD);
+	assert_int_equal(install_one(w, &what, MEMBERS, 0, KEY + 1, TOKEN + 1, &a),
+			 AGGREGATE_FOREIGN);
+	assert_int_equal(install_one(w, &what, MEMBERS, 0, KEY, TOKEN + 1, &a), AGGREGATE_ANSWER);
+	assert_int_equal(install_one(w, &what, MEMBERS, 0, KEY, TOKEN + 2, &a), AGGREGATE_REFUSE);
+	assert_int_equal(a.header.flags, AGGREGATE_OTHER_MEMBER);
+	memcpy(other, out, bytes);
+	h->bitmap = TOKEN; /* of another member */
+	aggregate_seal(other, bytes);
+	assert_int_equal(take(w, 1, 0, other, bytes, &a), AGGREGATE_FOREIGN);
+	assert_int_equal(take(w, 1, 0, out, bytes, &a), AGGREGATE_ADDED);
+
+	/* a later version has two members; this place is another process's, and the old one is out
+	 */
+	what.round = 2;
+	what.members = 2;
+	assert_int_equal(install_one(w, &what, 2, 0, KEY, TOKEN + 2, &a), AGGREGATE_ANSWER);
+	assert_int_equal(take(w, 1, 0, out, bytes, &a), AGGREGATE_FOREIGN);
+	what.round = 1;
+	what.members = MEMBERS;
+	assert_int_equal(install_one(w, &what, MEMBERS, 0, KEY, TOKEN + 1, &a), AGGREGATE_REFUSE);
+	memcpy(other, out, bytes);
+	h->bitmap = TOKEN + 2;
+	h->members = 2;
+	h->round = 2;
+	aggregate_seal(other, bytes);
+	assert_int_equal(take(w, 1, 0, other, bytes, &a), AGGREGATE_ADDED);
+	assert_int_equal(w->pool.count[AGGREGATE_FOREIGN], 4);
 	end(w);
 }
 
@@ -478,6 +544,10 @@ static void hostile_headers_do_no_harm(void **state)
 					     .operation = (uint8_t)draw(w),
 					     .exponent = (signed char)draw(w)};
 		uint32_t bytes = AGGREGATE_HEADER + (uint32_t)(draw(w) % 181) * 8;
+		if (h.kind == AGGREGATE_INSTALL && draw(w) % 2) /* mostly as it must be */
+			bytes = AGGREGATE_HEADER + sizeof(struct aggregate_place);
+		else if (h.kind != AGGREGATE_INSTALL && draw(w) % 8)
+			h.bitmap = TOKEN + h.member;
 		h.slot = (uint16_t)(h.chunk % WINDOW + (draw(w) % 16 == 0));
 		memset(out, (int)i, sizeof(out));
 		memcpy(out, &h, sizeof(h));
@@ -507,6 +577,7 @@ int main(void)
 		cmocka_unit_test(a_dead_switch_is_noticed),
 		cmocka_unit_test(a_straggler_costs_polls_only),
 		cmocka_unit_test(what_does_not_fit_is_refused_or_passed_on),
+		cmocka_unit_test(only_members_contribute),
 		cmocka_unit_test(hostile_headers_do_no_harm),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
