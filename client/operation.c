@@ -5,6 +5,7 @@
 #include "deadline.h"
 #include "error.h"
 #include "get.h"
+#include "internal/group.h"
 #include "queue.h"
 
 #define OP_GRACE_NS	     1000000000 /* control has the first word at a wait's end */
@@ -63,6 +64,12 @@ void op_finish(struct op *op, int result)
 	op->result = result;
 	if (result < 0)
 		get_give_back(q->s, &op->buffer); /* one under creation stays */
+	if (op->then) {
+		op_step *then = op->then;
+		op->then = NULL;
+		then(op, result);
+		return;
+	}
 	if (result < 0)
 		strncpy(op->detail, sar_error_detail(), sizeof(op->detail) - 1);
 	if (op->parent) {
@@ -77,7 +84,9 @@ void op_finish(struct op *op, int result)
 
 void op_fail(struct op *op, int result)
 {
-	op_finish(op, error_name(result, op->id.bytes, op->request.name));
+	if (op->request.op != SESSION_GROUP)
+		result = error_name(result, op->id.bytes, op->request.name);
+	op_finish(op, result);
 }
 
 void op_broken(struct op *op, int error)
@@ -198,6 +207,9 @@ static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_P
 		tail->bytes = (struct iovec){(void *)(uintptr_t)op->reduce.sources,
 					     sizeof(sar_id) * op->reduce.count};
 		break;
+	case SESSION_GROUP:
+		tail->bytes = op_group_bytes(op);
+		break;
 	case SESSION_BROADCAST:
 		tail->bytes = (struct iovec){(void *)(uintptr_t)op->nodes.node,
 					     sizeof(uint32_t) * op->nodes.count};
@@ -211,6 +223,7 @@ static size_t op_item_bytes(uint16_t op)
 {
 	return op == SESSION_STAT || op == SESSION_WATCH ? sizeof(struct session_object)
 	       : op == SESSION_REDUCED			 ? sizeof(struct session_sources)
+	       : op == SESSION_GROUP			 ? sizeof(struct group_answer)
 							 : 0;
 }
 
@@ -287,7 +300,7 @@ void op_answered(struct op *op)
 		op_broken(op, error_set(status, "the node's control process sent an answer that "
 						"makes no sense: use libraries and node of one "
 						"version"));
-	} else if (status == -EAGAIN) {
+	} else if (status == -EAGAIN && !op_group_refuses(op)) {
 		op_hold(op);
 	} else {
 		q->freed++;
@@ -375,6 +388,8 @@ bool op_cancel(struct op *op)
 	    op->cancelled)
 		return false;
 	op->cancelled = true;
+	if (op_group_stays(op))
+		return true;
 	if (op->parts && op->state == OP_PARENT) {
 		op_parts_cancel(op);
 		return true;

@@ -111,6 +111,7 @@ void queue_give(struct sar_queue *q, struct op *op)
 {
 	mux_result_free(&op->call.result);
 	op_watch_free(op);
+	op_group_free(op);
 	op->state = OP_FREE;
 	if (op->stale) /* when it is taken from the answered */
 		return;
@@ -481,6 +482,7 @@ static void queue_drop(struct sar_queue *q)
 		if (waits)
 			op_tell_cancelled(q->s, seq);
 		op_release(op);
+		op_group_release(op);
 	}
 }
 

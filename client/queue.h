@@ -53,10 +53,12 @@ struct op {
 	struct op *parent; /* whose part it is; NULL: the user's own */
 	struct op *parts;  /* of a parent, and the next part of the same */
 	struct op *sibling;
-	op_step *step;	  /* with the answer */
-	op_step *got;	  /* of a GET: with the buffer */
-	int64_t until_ns; /* the time of the operation, or of the request */
-	int64_t due_ns;	  /* when it ends without an answer; in the heap */
+	op_step *step;		/* with the answer */
+	op_step *got;		/* of a GET: with the buffer */
+	op_step *then;		/* instead of its end: with how this stage has ended */
+	struct op_group *group; /* queue_group.c */
+	int64_t until_ns;	/* the time of the operation, or of the request */
+	int64_t due_ns;		/* when it ends without an answer; in the heap */
 	int64_t sent_ns;
 	struct session_request request;
 	uint64_t user_data;
@@ -258,6 +260,17 @@ unsigned queue_watched(struct sar_queue *q, sar_completion *out, unsigned room);
 bool queue_watch_left(const struct sar_queue *q);
 /* What it has not told is dropped. */
 void op_watch_free(struct op *op);
+
+/* queue_group.c */
+/* What follows a request to the owner of a group. */
+struct iovec op_group_bytes(const struct op *op);
+/* Whether -EAGAIN is the owner's answer, and does not mean that the node has no room. */
+bool op_group_refuses(const struct op *op);
+/* Whether a cancelled operation has to hear its answer first. */
+bool op_group_stays(const struct op *op);
+/* The queue is closed: its member is free again, or leaves. */
+void op_group_release(struct op *op);
+void op_group_free(struct op *op);
 
 /* joiner.c: the thread that connects again while operations wait for that. */
 void joiner_want(struct sar *s);

@@ -110,7 +110,10 @@ typedef struct sar_group_info {
  * Shapes: name has 1 to SAR_GROUP_NAME_MAX bytes.
  * Errors: -EEXIST a group of that name exists. -EINVAL the policy is wrong (the error text says
  * where), K is larger than spec->members, or the type, operation or count is wrong. -ENAMETOOLONG
- * the name or the policy is. -ENOSPC the owner has no room for another group.
+ * the name or the policy is. -ENOSPC the owner has no room for another group. -EAGAIN the owner has
+ * no room for the group's object at the moment: try again. -ECANCELED
+ * the group was removed while it was made. -ETIMEDOUT no owner has answered: whether the group
+ * exists is not known, so try again, and take -EEXIST for it.
  */
 int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
 
@@ -127,6 +130,7 @@ int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **ou
  * process ends without this call is dead: the open round loses its contributions.
  *
  * Ownership: m is gone, whatever is returned. NULL does nothing.
+ * Errors: -EBUSY an operation of a queue has m, which stays.
  */
 int sar_group_leave(sar_member *m);
 
@@ -141,8 +145,8 @@ uint64_t sar_member_clock(const sar_member *m);	 /* of its last push, or as the 
  * Errors: -ETIME the round has closed, and the policy refuses late contributions: nothing was
  * counted; keep it as a residual, pull, and go on. -EAGAIN the member is too far ahead of the
  * slowest, or too many of its contributions wait: pull first. -EINVAL another size than the
- * group's. -ESTALE this member was taken for dead: leave, and join again. -ENOENT the group was
- * removed. Those of sar_put.
+ * group's. -EBUSY an operation of a queue has m. -ESTALE this member was taken for dead: leave, and
+ * join again. -ENOENT the group was removed. Those of sar_put.
  */
 int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
 
@@ -153,7 +157,7 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
  * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.
  * Errors: -ETIMEDOUT. -ENODATA the round of its contribution ended without a result: pull again.
- * -ESTALE as for sar_group_push. -ENOENT. Those of sar_get.
+ * -EBUSY, -ESTALE, as for sar_group_push. -ENOENT. Those of sar_get.
  */
 int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out);
 
@@ -174,7 +178,8 @@ int sar_group_contributors(sar_member *m, const sar_group_result *result, sar_co
  *   options of bsp and k-of-n: "deadline TIME", "late carry" or "late refuse"; or "auto [PERCENT]"
  *
  * Errors: -EINVAL with the position of the wrong word; K larger than the number of members; a
- * cohort with members has no row. -EAGAIN another change is under way. -ENOENT.
+ * cohort with members has no row. -EAGAIN another change is under way, or has come first.
+ * -ECANCELED the group was removed meanwhile. -ENOENT.
  */
 int sar_group_policy(sar *s, const char *name, const char *policy, uint64_t *version);
 
@@ -193,6 +198,64 @@ int sar_group_info_get(sar *s, const char *name, sar_group_info *out,
 
 /* Ends a group and deletes its objects. Its members' calls return -ESTALE. Errors: -ENOENT. */
 int sar_group_remove(sar *s, const char *name);
+
+/*
+ * The calls above as operations of a queue (sar_queue_open). Ends come as completions, with what
+ * the call returns as result and SAR_OP_GROUP_... as op. A member is for one operation at a time:
+ * another one is refused at once with -EBUSY, and so are calls, until the completion was polled.
+ * -EAGAIN of a create, policy or push is the owner's answer, and comes as a completion.
+ */
+
+/* Submits a sar_group_create. spec is not used after the call. */
+int sar_submit_group_create(sar_queue *q, const char *name, const sar_group_spec *spec,
+			    uint64_t user_data);
+
+/* Submits a sar_group_remove. */
+int sar_submit_group_remove(sar_queue *q, const char *name, uint64_t user_data);
+
+/* Submits a sar_group_policy. The completion's value is the version. */
+int sar_submit_group_policy(sar_queue *q, const char *name, const char *policy, uint64_t user_data);
+
+/*
+ * Submits a sar_group_info_get.
+ *
+ * Shapes: *out and up to room members are set when the completion comes. Its value says how many;
+ * out->live how many there are.
+ */
+int sar_submit_group_info(sar_queue *q, const char *name, sar_group_info *out,
+			  sar_member_info *members, unsigned room, uint64_t user_data);
+
+/*
+ * Submits a sar_group_join. *out is set when the completion comes.
+ *
+ * Cancelled, it leaves again before its completion comes. A join that is under way at
+ * sar_queue_close ends at the latest with sar_close.
+ */
+int sar_submit_group_join(sar_queue *q, const char *name, const char *cohort, sar_member **out,
+			  uint64_t user_data);
+
+/* Submits a sar_group_leave: m is gone, unless this returns an error. It cannot be cancelled. */
+int sar_submit_group_leave(sar_queue *q, sar_member *m, uint64_t user_data);
+
+/*
+ * Submits a sar_group_push. The completion's value is the clock of the contribution.
+ *
+ * A push that was cancelled may count. The next push of the member finds out.
+ */
+int sar_submit_group_push(sar_queue *q, sar_member *m, const void *data, uint64_t bytes,
+			  uint64_t user_data);
+
+/*
+ * Submits a sar_group_pull. *out is set when the completion comes, but for out->buffer: the result
+ * is the completion's buffer, and its value the round.
+ */
+int sar_submit_group_pull(sar_queue *q, sar_member *m, int64_t timeout_ns, sar_group_result *out,
+			  uint64_t user_data);
+
+/* Submits a sar_group_contributors. result is not used after the call. Errors: -EINVAL the result
+ * is of no round. */
+int sar_submit_group_contributors(sar_queue *q, sar_member *m, const sar_group_result *result,
+				  sar_contributor *out, unsigned room, uint64_t user_data);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -704,6 +704,15 @@ enum sar_op { /* sar_completion.op */
 	      SAR_OP_GATHER,
 	      SAR_OP_BROADCAST,
 	      SAR_OP_WATCH,
+	      SAR_OP_GROUP_CREATE, /* and the others of sarissa/group.h */
+	      SAR_OP_GROUP_REMOVE,
+	      SAR_OP_GROUP_POLICY,
+	      SAR_OP_GROUP_INFO,
+	      SAR_OP_GROUP_JOIN,
+	      SAR_OP_GROUP_LEAVE,
+	      SAR_OP_GROUP_PUSH,
+	      SAR_OP_GROUP_PULL,
+	      SAR_OP_GROUP_CONTRIBUTORS,
 };
 
 enum sar_event {			 /* sar_completion.event, of a watch */
@@ -722,9 +731,10 @@ typedef struct sar_completion {
 	uint32_t flags;	    /* SAR_MORE, or 0 */
 	uint32_t event;	    /* WATCH: enum sar_event; else 0 */
 	sar_id id;	    /* of the object; GATHER that has failed: of the one that did */
-	uint64_t value;	    /* WAIT: bytes readable; WATCH: bytes of the object; else 0 */
-	sar_buffer buffer;  /* GET, GET_BEGIN, ALLREDUCE, CREATE: the caller's from now on, and so
-			     * is that of a SEAL that has failed; else zero */
+	uint64_t value;	    /* WAIT: bytes readable; WATCH: bytes of the object; of groups: see
+			     * sarissa/group.h; else 0 */
+	sar_buffer buffer;  /* GET, GET_BEGIN, ALLREDUCE, CREATE, GROUP_PULL: the caller's from now
+			     * on, and so is that of a SEAL that has failed; else zero */
 	uint64_t reserved[4];
 	char detail[SAR_DETAIL_MAX]; /* of a failure: "what is wrong: what to do"; of an event: the
 				      * object's name; else "" */

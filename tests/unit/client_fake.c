@@ -346,6 +346,8 @@ static void fake_serve(struct fake *f, int conn, const struct session_request *r
 	struct object_slot image;
 	int64_t i;
 	atomic_fetch_add(&f->requests[request->op % SESSION_OPS], 1);
+	f->tail = bytes + sizeof(*request);
+	f->tail_bytes = length - sizeof(*request);
 	if (f->hook && f->hook(f, conn, request))
 		return;
 	switch (request->op) {

@@ -58,6 +58,8 @@ struct fake {
 	uint32_t broadcast[8];	  /* the nodes of the last one */
 	struct session_request hold; /* the last one */
 	_Atomic unsigned aborts, resumed, descriptors, requests[SESSION_OPS];
+	const uint8_t *tail; /* what follows the request that a hook is called with */
+	size_t tail_bytes;
 	/* Returns true when it has dealt with the request. Set before the client connects. */
 	bool (*hook)(struct fake *f, int conn, const struct session_request *request);
 };

@@ -5,7 +5,7 @@
  * call returns, or the exception that it would raise. What C reads or writes until then is kept
  * by the queue, in a dict by ticket.
  */
-#include "python.h"
+#include "completions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,26 +13,6 @@
 
 enum { POLL_ROOM = 16 };
 static const char KEPT[] = "sarissa.kept";
-
-struct queue {
-	PyObject object;
-	struct handle *handle;
-	sar_queue *q;
-	PyObject *kept; /* ticket: capsule of struct kept */
-};
-
-/* What an operation uses until it ends. */
-struct kept {
-	struct python_name name;
-	struct python_name label;
-	struct python_buffer data; /* of a put */
-	PyObject *view;		   /* of a wait */
-	sar_id *ids;
-	uint32_t *nodes;
-	sar_buffer *got; /* of a gather: count of them */
-	unsigned count;
-	sar_info info;
-};
 
 static void kept_free(struct kept *kept)
 {
@@ -44,6 +24,7 @@ static void kept_free(struct kept *kept)
 	free(kept->ids);
 	free(kept->nodes);
 	free(kept->got);
+	free(kept->group);
 	free(kept);
 }
 
@@ -54,7 +35,7 @@ static void kept_end(PyObject *capsule)
 		kept_free(kept);
 }
 
-static struct kept *kept_new(struct queue *self, PyObject *name)
+struct kept *kept_new(struct queue *self, PyObject *name)
 {
 	if (handle_open(self->handle) < 0)
 		return NULL;
@@ -68,8 +49,7 @@ static struct kept *kept_new(struct queue *self, PyObject *name)
 	return kept;
 }
 
-/* Before an operation is submitted: from here on the queue has it. -1 with an exception. */
-static int queue_keep(struct queue *self, unsigned long long ticket, struct kept *kept)
+int queue_keep(struct queue *self, unsigned long long ticket, struct kept *kept)
 {
 	PyObject *capsule = PyCapsule_New(kept, KEPT, kept_end);
 	if (!capsule) {
@@ -83,9 +63,8 @@ static int queue_keep(struct queue *self, unsigned long long ticket, struct kept
 	return r;
 }
 
-/* After it: None, or an exception when nothing is under way. */
-static PyObject *queue_submitted(struct queue *self, unsigned long long ticket,
-				 const struct kept *kept, int r)
+PyObject *queue_submitted(struct queue *self, unsigned long long ticket, const struct kept *kept,
+			  int r)
 {
 	if (r >= 0)
 		Py_RETURN_NONE;
@@ -393,6 +372,8 @@ static PyObject *brought(struct handle *handle, sar_completion *c, struct kept *
 	case SAR_OP_GATHER:
 		return gathered(handle, kept);
 	default:
+		if (kept->group)
+			return completions_of_group(handle, c, kept);
 		return PyLong_FromLong(c->result);
 	}
 }
@@ -535,6 +516,15 @@ static PyMethodDef queue_methods[] = {
 	{"gather", queue_gather, METH_VARARGS, NULL},
 	{"broadcast", queue_broadcast, METH_VARARGS, NULL},
 	{"watch", queue_watch, METH_VARARGS, NULL},
+	{"group_create", queue_group_create, METH_VARARGS, NULL},
+	{"group_remove", queue_group_remove, METH_VARARGS, NULL},
+	{"group_policy", queue_group_policy, METH_VARARGS, NULL},
+	{"group_info", queue_group_info, METH_VARARGS, NULL},
+	{"group_join", queue_group_join, METH_VARARGS, NULL},
+	{"group_leave", queue_group_leave, METH_VARARGS, NULL},
+	{"group_push", queue_group_push, METH_VARARGS, NULL},
+	{"group_pull", queue_group_pull, METH_VARARGS, NULL},
+	{"group_contributors", queue_group_contributors, METH_VARARGS, NULL},
 	{"cancel", queue_cancel, METH_O, NULL},
 	{"fd", queue_fd, METH_NOARGS, NULL},
 	{"poll", queue_poll, METH_NOARGS, NULL},

@@ -3,12 +3,11 @@
  * The calls of a Handle about groups, and GroupMember: one membership. It keeps its handle, and
  * leaves when it goes. A pull waits in pieces, so that the interpreter sees signals (_groups.py).
  */
-#include "python.h"
+#include "completions.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "sarissa/group.h"
 
 struct member {
 	PyObject object;
@@ -107,7 +106,7 @@ static int groups_take(const sar_member_info *info, void *arg)
 	return 0;
 }
 
-static PyObject *groups_member(const sar_member_info *m)
+static PyObject *groups_member_info(const sar_member_info *m)
 {
 	return Py_BuildValue(
 		"{sKsKsKsKsKsKsKsIsOss}", "member", (unsigned long long)m->member, "clock",
@@ -129,11 +128,11 @@ static PyObject *groups_staleness(const sar_group_info *info)
 	return list;
 }
 
-static PyObject *groups_described(const sar_group_info *i, const struct pile *pile)
+PyObject *groups_described(const sar_group_info *i, const sar_member_info *member, size_t count)
 {
 	PyObject *members = PyList_New(0);
-	for (size_t k = 0; members && k < pile->count; k++) {
-		PyObject *one = groups_member(&pile->item[k]);
+	for (size_t k = 0; members && k < count; k++) {
+		PyObject *one = groups_member_info(&member[k]);
 		if (!one || PyList_Append(members, one) < 0)
 			Py_CLEAR(members);
 		Py_XDECREF(one);
@@ -164,13 +163,28 @@ PyObject *groups_info(PyObject *object, PyObject *args)
 	Py_BEGIN_ALLOW_THREADS
 	r = sar_group_info_get(self->s, name, &info, groups_take, &pile);
 	Py_END_ALLOW_THREADS
-	PyObject *out = r < 0 ? python_fail(r, NULL) : groups_described(&info, &pile);
+	PyObject *out =
+		r < 0 ? python_fail(r, NULL) : groups_described(&info, pile.item, pile.count);
 	free(pile.item);
 	return out;
 }
 
 /* ---- members ----------------------------------------------------------------------------------
  */
+
+PyObject *groups_made(struct handle *handle, sar_member *m)
+{
+	PyTypeObject *type = (PyTypeObject *)handle->member;
+	struct member *made = (struct member *)PyType_GenericAlloc(type, 0);
+	if (!made) {
+		sar_group_leave(m);
+		return NULL;
+	}
+	Py_INCREF(handle);
+	made->handle = handle;
+	made->m = m;
+	return (PyObject *)made;
+}
 
 /* (name, cohort or None) */
 PyObject *groups_join(PyObject *object, PyObject *args)
@@ -184,17 +198,7 @@ PyObject *groups_join(PyObject *object, PyObject *args)
 	Py_BEGIN_ALLOW_THREADS
 	r = sar_group_join(self->s, name, cohort, &m);
 	Py_END_ALLOW_THREADS
-	if (r < 0)
-		return python_fail(r, NULL);
-	struct member *made = (struct member *)PyType_GenericAlloc((PyTypeObject *)self->member, 0);
-	if (!made) {
-		sar_group_leave(m);
-		return NULL;
-	}
-	Py_INCREF(self);
-	made->handle = self;
-	made->m = m;
-	return (PyObject *)made;
+	return r < 0 ? python_fail(r, NULL) : groups_made(self, m);
 }
 
 static int member_open(const struct member *self)
@@ -204,6 +208,17 @@ static int member_open(const struct member *self)
 		return -1;
 	}
 	return handle_open(self->handle);
+}
+
+sar_member *groups_member(PyObject *member)
+{
+	struct member *self = (struct member *)member;
+	return member_open(self) < 0 ? NULL : self->m;
+}
+
+void groups_left(PyObject *member)
+{
+	((struct member *)member)->m = NULL;
 }
 
 static PyObject *member_leave(PyObject *object, PyObject *none)
@@ -243,6 +258,21 @@ static PyObject *member_push(PyObject *object, PyObject *source)
 	return groups_done(r);
 }
 
+PyObject *groups_pulled(struct handle *handle, const sar_group_result *result, sar_buffer *buffer)
+{
+	PyObject *view = Py_None;
+	if (result->round)
+		view = view_new(handle, buffer);
+	else
+		Py_INCREF(view);
+	if (!view) {
+		sar_release(handle->s, buffer);
+		return NULL;
+	}
+	return Py_BuildValue("NKIK", view, (unsigned long long)result->round, result->attempt,
+			     (unsigned long long)result->version);
+}
+
 /* pull(timeout_ns): (View or None, round, attempt, version) */
 static PyObject *member_pull(PyObject *object, PyObject *args)
 {
@@ -257,17 +287,21 @@ static PyObject *member_pull(PyObject *object, PyObject *args)
 	Py_END_ALLOW_THREADS
 	if (r < 0)
 		return python_fail(r, NULL);
-	PyObject *view = Py_None;
-	if (result.round)
-		view = view_new(self->handle, &result.buffer);
-	else
-		Py_INCREF(view);
-	if (!view) {
-		sar_release(self->handle->s, &result.buffer);
-		return NULL;
+	return groups_pulled(self->handle, &result, &result.buffer);
+}
+
+PyObject *groups_contributors(const sar_contributor *who, int count)
+{
+	PyObject *list = PyList_New(0);
+	for (int i = 0; list && i < count && i < SAR_SOURCES_MAX; i++) {
+		PyObject *one = Py_BuildValue("KKKI", (unsigned long long)who[i].member,
+					      (unsigned long long)who[i].clock,
+					      (unsigned long long)who[i].staleness, who[i].node);
+		if (!one || PyList_Append(list, one) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(one);
 	}
-	return Py_BuildValue("NKIK", view, (unsigned long long)result.round, result.attempt,
-			     (unsigned long long)result.version);
+	return list;
 }
 
 /* contributors(round, attempt): [(member, clock, staleness, node)] */
@@ -286,15 +320,7 @@ static PyObject *member_contributors(PyObject *object, PyObject *args)
 	Py_BEGIN_ALLOW_THREADS
 	r = sar_group_contributors(self->m, &result, who, SAR_SOURCES_MAX);
 	Py_END_ALLOW_THREADS
-	PyObject *list = r < 0 ? python_fail(r, NULL) : PyList_New(0);
-	for (int i = 0; list && i < r && i < SAR_SOURCES_MAX; i++) {
-		PyObject *one = Py_BuildValue("KKKI", (unsigned long long)who[i].member,
-					      (unsigned long long)who[i].clock,
-					      (unsigned long long)who[i].staleness, who[i].node);
-		if (!one || PyList_Append(list, one) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(one);
-	}
+	PyObject *list = r < 0 ? python_fail(r, NULL) : groups_contributors(who, r);
 	free(who);
 	return list;
 }

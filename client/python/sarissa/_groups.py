@@ -10,10 +10,10 @@ policy of the group allows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Type
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, Type
 
 from . import _arrays, _sarissa
-from ._names import dtype_of, numpy_name, timeout_ns
+from ._names import DTYPES, dtype_of, numpy_name, op_of, timeout_ns, unsigned
 from ._waits import ask
 
 if TYPE_CHECKING:
@@ -23,6 +23,39 @@ if TYPE_CHECKING:
 
 TOTAL = 1
 RESULTS = {"round": 0, "total": TOTAL}
+
+
+def dtype_named(number: int) -> str:
+    return next(key for key, one in DTYPES.items() if one == number)
+
+
+def as_array(view: _sarissa.View, dtype: str) -> numpy.ndarray[Any, Any]:
+    import numpy
+    memory = memoryview(view)  # type: ignore[arg-type]
+    return numpy.frombuffer(memory, numpy_name(dtype))
+
+
+def contribution(array: Any, dtype: str) -> Any:
+    """The bytes of a contribution to a group of dtype, in C's order."""
+    given = _arrays.given_array(array)
+    if given is None:
+        return array
+    memory, meaning = given
+    if dtype_of(meaning.dtype) != dtype:
+        raise TypeError(f"a contribution of {meaning.dtype}: the group is of {dtype}")
+    if meaning.order != "C":
+        import numpy
+        memory = _arrays.of_numpy(numpy.ascontiguousarray(array))[0]
+    return memory
+
+
+def creation(name: str, dtype: Any, count: int, op: str, policy: str, members: int,
+             results: str) -> Tuple[str, int, int, int, int, int, str]:
+    """The arguments of group_create."""
+    if results not in RESULTS:
+        raise ValueError(f"results={results!r}: use one of {', '.join(RESULTS)}")
+    return (name, op_of(op), DTYPES[dtype_of(dtype)], unsigned(count, 64), unsigned(members, 32),
+            RESULTS[results], policy)
 
 
 class Contributor(NamedTuple):
@@ -40,11 +73,9 @@ class Result:
 
     def __init__(self, member: GroupMember, view: _sarissa.View, round: int, attempt: int, version: int,
                  dtype: str) -> None:
-        import numpy
         self._member, self._attempt = member, attempt
         self.round, self.version = round, version
-        memory = memoryview(view)  # type: ignore[arg-type]
-        self.array: numpy.ndarray[Any, Any] = numpy.frombuffer(memory, numpy_name(dtype))
+        self.array: numpy.ndarray[Any, Any] = as_array(view, dtype)
         self._members: Optional[List[Contributor]] = None
 
     @property
@@ -87,17 +118,7 @@ class GroupMember:
     def push(self, array: Any) -> None:
         """Contributes for the next clock, without waiting for others. Late: the policy refuses it as
         its round has closed; nothing was counted: keep it, pull, and go on. Busy: pull first."""
-        given = _arrays.given_array(array)
-        if given is None:
-            self._joined().push(array)
-            return
-        memory, meaning = given
-        if dtype_of(meaning.dtype) != self.group.dtype:
-            raise TypeError(f"a contribution of {meaning.dtype}: the group is of {self.group.dtype}")
-        if meaning.order != "C":
-            import numpy
-            memory = _arrays.of_numpy(numpy.ascontiguousarray(array))[0]
-        self._joined().push(memory)
+        self._joined().push(contribution(array, self.group.dtype))
 
     def pull(self, timeout: Optional[float] = None) -> Optional[Result]:
         """Waits until the policy lets this member go on, and gets the newest result; None: there is
@@ -127,8 +148,7 @@ class Group:
     def __init__(self, node: Node, name: str) -> None:
         self._node, self.name = node, name
         described = node._open().group_info(name)
-        from ._names import DTYPES
-        self.dtype = next(key for key, number in DTYPES.items() if number == described["dtype"])
+        self.dtype = dtype_named(described["dtype"])
         self.count: int = described["count"]
 
     def join(self, cohort: Optional[str] = None) -> GroupMember:

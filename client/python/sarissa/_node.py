@@ -12,7 +12,7 @@ from . import _arrays, _sarissa
 from ._arrays import Meaning, Tensor
 from ._errors import Closed, Error, Exists, NotFound, PartialError
 from ._names import DTYPES, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
-from ._groups import RESULTS, Group
+from ._groups import Group, creation
 from ._leases import Lease, ttl_ns
 from ._streams import Reader, Writer
 from ._waits import ask, collect, finish, interruptible
@@ -415,10 +415,7 @@ class Node:
                      members: int = 0, results: str = "round") -> Group:
         """A group of count elements of dtype, whose rounds begin when members have joined. results:
         "round", of one round; "total", of all rounds so far. It exists until Group.remove()."""
-        if results not in RESULTS:
-            raise ValueError(f"results={results!r}: use one of {', '.join(RESULTS)}")
-        self._open().group_create(name, op_of(op), DTYPES[dtype_of(dtype)], unsigned(count, 64),
-                                  unsigned(members, 32), RESULTS[results], policy)
+        self._open().group_create(*creation(name, dtype, count, op, policy, members, results))
         return Group(self, name)
 
     def group(self, name: str) -> Group:

@@ -19,7 +19,9 @@ import itertools
 from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, List, Optional, Sequence, Type
 
 from . import _arrays, _node, _sarissa
+from ._aio_groups import Group, GroupMember, Result
 from ._errors import Busy, Closed, Error, Exists
+from ._groups import creation
 from ._names import Name, timeout_ns
 from ._node import Info, Path, Shape
 from ._watch import Event, events
@@ -27,7 +29,7 @@ from ._watch import Event, events
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["Node", "open"]
+__all__ = ["Group", "GroupMember", "Node", "Result", "open"]
 CAPACITY = 16384  # operations under way; more wait for one of them to end
 PIECE_BYTES = 1 << 20
 
@@ -42,6 +44,7 @@ class Node:
         self._tickets = itertools.count()
         self._waiting: Dict[int, asyncio.Future[Any]] = {}
         self._room: List[asyncio.Future[None]] = []
+        self._leaving: Dict[int, asyncio.Event] = {}  # cancelled operations that have not ended
         self._fd = self._queue.fd()
         self._loop.add_reader(self._fd, self._ready)
 
@@ -50,6 +53,8 @@ class Node:
             return
         for ticket, result in self._queue.poll():
             future = self._waiting.pop(ticket)
+            if ticket in self._leaving:
+                self._leaving.pop(ticket).set()
             if future.done():
                 continue  # its task was cancelled, and what it has got goes
             if isinstance(result, BaseException):
@@ -61,8 +66,8 @@ class Node:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def _do(self, operation: str, *arguments: Any) -> Any:
-        """One operation of the queue."""
+    async def _do(self, operation: str, *arguments: Any, ended: Optional[asyncio.Event] = None) -> Any:
+        """One operation of the queue. When its task is cancelled, ended is set once it is over."""
         ticket = next(self._tickets)
         while True:
             queue = self._queue
@@ -83,6 +88,9 @@ class Node:
         except asyncio.CancelledError:
             if self._queue is not None:
                 self._queue.cancel(ticket)
+                if ended is not None and ticket in self._waiting:
+                    ended.clear()
+                    self._leaving[ticket] = ended
             raise
         finally:
             del future  # an exception of it would keep this frame in a cycle
@@ -212,6 +220,16 @@ class Node:
     async def info(self, name: Name) -> Info:
         return _node.info(await self._do("info", name))
 
+    # --- groups
+
+    async def create_group(self, name: str, dtype: Any, count: int, op: str = "sum", policy: str = "bsp",
+                           members: int = 0, results: str = "round") -> Group:
+        await self._do("group_create", *creation(name, dtype, count, op, policy, members, results))
+        return await self.group(name)
+
+    async def group(self, name: str) -> Group:
+        return Group(self, name, await self._do("group_info", name))
+
     def close(self) -> None:
         """Tasks that wait get Closed."""
         if self._queue is None:
@@ -223,6 +241,9 @@ class Node:
             if not future.done():
                 future.set_exception(Closed())
         self._room = []
+        for event in self._leaving.values():
+            event.set()
+        self._leaving = {}
         self.node.close()
 
     async def __aenter__(self) -> Node:
