@@ -33,6 +33,14 @@ static inline int64_t deadline_left(int64_t deadline_ns)
 	return left > 0 ? left : 0;
 }
 
+/* The same of a time of timeout_ns, for a request that waits: not 0 unless that was, because 0
+ * asks for what is there now. */
+static inline int64_t deadline_left_of(int64_t deadline_ns, int64_t timeout_ns)
+{
+	int64_t left = deadline_left(deadline_ns);
+	return left == 0 && timeout_ns > 0 ? 1 : left;
+}
+
 /* What is left of a time of given_ns that began at began_ns; not negative. */
 static inline int64_t deadline_rest(int64_t given_ns, int64_t began_ns)
 {

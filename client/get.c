@@ -147,7 +147,7 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 		return r < 0 ? r : 0;
 	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	do
-		r = get_remote(s, &id, timeout_ns == 0 ? 0 : deadline_left(deadline), out);
+		r = get_remote(s, &id, deadline_left_of(deadline, timeout_ns), out);
 	while (r == -ERESTART); /* as often as controls come and go */
 	return r < 0 ? error_name(r, id.bytes, NULL) : r;
 }
@@ -228,10 +228,11 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 }
 
 /* The object as it is now, with all its bytes. -ERESTART: another generation takes its place. */
-static int get_whole(struct sar *s, const sar_id *id, int64_t deadline, sar_buffer *out)
+static int get_whole(struct sar *s, const sar_id *id, int64_t deadline, int64_t timeout_ns,
+		     sar_buffer *out)
 {
 	sar_buffer b;
-	int r = get_remote(s, id, deadline_left(deadline), &b);
+	int r = get_remote(s, id, deadline_left_of(deadline, timeout_ns), &b);
 	if (r < 0)
 		return r;
 	r = get_wait(s, &b, b.size, deadline_left(deadline));
@@ -251,7 +252,7 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	/* Only now, because the clock is a system call on some machines. */
 	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	do
-		r = get_whole(s, &id, deadline, out);
+		r = get_whole(s, &id, deadline, timeout_ns, out);
 	while (r == -ERESTART && deadline_left(deadline) > 0);
 	if (r == 0)
 		reduces_forget(&s->reduces, &id); /* whole: it has ended */

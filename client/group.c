@@ -222,7 +222,8 @@ int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out)
 		struct group_request request = group_of_member(m, GROUP_PULL);
 		bool retried = false;
 		sar_id id;
-		r = group_member_call(m, &request, deadline_left(until_ns), &answer, &retried);
+		r = group_member_call(m, &request, deadline_left_of(until_ns, timeout_ns), &answer,
+				      &retried);
 		if (r < 0) {
 			m->unsure = true;
 			return r;
@@ -230,7 +231,7 @@ int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out)
 		group_pulled(m, &answer, out, &id);
 		if (answer.round == 0)
 			return 0;
-		r = sar_get(m->s, id, deadline_left(until_ns), &out->buffer);
+		r = sar_get(m->s, id, deadline_left_of(until_ns, timeout_ns), &out->buffer);
 		/* rounds went on so fast that it is deleted already: a newer one is there */
 		if ((r != -ENOENT && r != -ESTALE) || i == GROUP_TRIES)
 			return r;

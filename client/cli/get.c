@@ -14,18 +14,19 @@ struct get {
 	const char *name;
 	sar *s;
 	uint64_t until_ns; /* UINT64_MAX: no limit */
+	bool waits;	   /* --timeout is not 0 */
 	bool begun;	   /* the progress line */
 	struct output output;
 	struct progress progress;
 };
 
-/* What is left of --timeout. */
+/* What is left of --timeout: not 0 unless that is, because 0 asks for what is there now. */
 static int64_t get_left(const struct get *g)
 {
 	if (g->until_ns == UINT64_MAX)
 		return SAR_FOREVER;
 	uint64_t now_ns = cli_now_ns();
-	return g->until_ns > now_ns ? (int64_t)(g->until_ns - now_ns) : 0;
+	return g->until_ns > now_ns ? (int64_t)(g->until_ns - now_ns) : g->waits;
 }
 
 /* Waits for one more block. With a progress line the wait is cut, so that the line shows a stall.
@@ -104,6 +105,7 @@ int get_run(const struct cli_args *args)
 {
 	struct get g = {.name = args->names[0], .until_ns = UINT64_MAX};
 	uint64_t started_ns = cli_now_ns(), size = 0;
+	g.waits = args->timeout_ns > 0;
 	if (args->timeout_ns != SAR_FOREVER)
 		g.until_ns = started_ns + (uint64_t)args->timeout_ns;
 	int status = cli_check_name(g.name);

@@ -16,7 +16,7 @@
 enum {
 	FAKE_STORE_BYTES = 8 << 20,
 	FAKE_SLOTS = 256,
-	FAKE_CONNS = 8,
+	FAKE_CONNS = 32,
 	FAKE_WAITS = 256, /* more are told to come later */
 	FAKE_REDUCED_BYTES = 1000,
 };

@@ -137,12 +137,12 @@ static int provoke(struct client *c, enum session_op op, int kind)
 		if (op == SESSION_CREATE)
 			r = sar_create(s, test_id("bad"), NULL, 4096, &b);
 		else if (op == SESSION_GET)
-			r = sar_get(s, test_id("bad"), 1000000000, &b);
+			r = sar_get(s, test_id("bad"), 60000000000, &b);
 		else
 			r = sar_info_get(s, test_id("bad"), &info);
 		sar_close(s);
 	}
-	for (int i = 0; i < 1000 && count_fds() > before; i++)
+	for (int i = 0; i < 60000 && count_fds() > before; i++)
 		usleep(1000); /* the fake closes its end */
 	assert_true(count_fds() <= before);
 	assert_true(sar_error_detail()[0] != '\0');
@@ -157,7 +157,7 @@ static void bad_create(void **state)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		assert_int_equal(provoke(*state, SESSION_CREATE, kinds[i]), -EPROTO);
 	struct client *c = *state;
-	for (int i = 0; i < 1000 && atomic_load(&c->fake.aborts) < 5; i++)
+	for (int i = 0; i < 60000 && atomic_load(&c->fake.aborts) < 5; i++)
 		usleep(1000);
 	assert_true(atomic_load(&c->fake.aborts) >= 5); /* what was misplaced is given back */
 }

@@ -76,10 +76,7 @@ static void python_raises_partial_error(void **state)
 	struct client *c = *state;
 
 	c->fake.missing = 2;
-	int status = shell("$PYTHON \"$PYTHON_TEST\"");
-	if (status != 0)
-		print_message("%s", output);
-	assert_int_equal(status, 0);
+	assert_int_equal(shell_python_test(), 0);
 }
 
 int main(int argc, char **argv)

@@ -457,7 +457,7 @@ static void *get_later(void *arg)
 {
 	struct client *c = arg;
 	sar_buffer b;
-	int r = sar_get(c->s, test_id("later"), 20000000000, &b);
+	int r = sar_get(c->s, test_id("later"), 60000000000, &b);
 	if (r == 0)
 		sar_release(c->s, &b);
 	return (void *)(intptr_t)r;
@@ -477,7 +477,7 @@ static void child_closes_while_others_wait(void **state)
 	usleep(50000); /* until they sleep */
 	pid_t pid = fork();
 	if (pid == 0) {
-		alarm(10);
+		alarm(60);
 		sar_close(c->s);
 		_exit(0);
 	}
@@ -501,7 +501,7 @@ static void child_waits_for_no_lock(void **state)
 	pthread_mutex_lock(&c->s->reduces.lock);
 	pid_t pid = fork();
 	if (pid == 0) {
-		alarm(10);
+		alarm(60);
 		int wrong = sar_reduce_sources(c->s, target, 0, NULL, 0) != -EINVAL;
 		wrong += sar_delete(c->s, target) != -EINVAL;
 		_exit(wrong);

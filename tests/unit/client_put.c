@@ -114,7 +114,7 @@ struct later {
 static void *later(void *arg)
 {
 	const struct later *l = arg;
-	for (int i = 0; i < 5000 && atomic_load(&l->fake->requests[SESSION_WAIT]) == 0; i++)
+	for (int i = 0; i < 60000 && atomic_load(&l->fake->requests[SESSION_WAIT]) == 0; i++)
 		usleep(1000); /* the put waits for the other one */
 	if (l->advance)
 		fake_advance(l->fake, l->slot, l->advance);

@@ -48,7 +48,7 @@ static bool is_pattern(const sar_buffer *b)
 
 static void wait_for_requests(struct client *c, enum session_op op, unsigned count)
 {
-	for (int i = 0; i < 20000 && atomic_load(&c->fake.requests[op]) < count; i++)
+	for (int i = 0; i < 60000 && atomic_load(&c->fake.requests[op]) < count; i++)
 		usleep(1000);
 	assert_true(atomic_load(&c->fake.requests[op]) >= count);
 }
@@ -57,7 +57,7 @@ static void wait_for_requests(struct client *c, enum session_op op, unsigned cou
 static void wait_for_waits(struct client *c, sar_queue *q, unsigned count)
 {
 	sar_completion none;
-	for (int i = 0; i < 20000 && fake_waiting(&c->fake) != count; i++) {
+	for (int i = 0; i < 60000 && fake_waiting(&c->fake) != count; i++) {
 		usleep(1000);
 		if (q)
 			sar_poll(q, &none, 0);
@@ -112,7 +112,7 @@ static void many_gets_woken_by_the_descriptor(void **state)
 	}
 	for (unsigned got = 0; got < COUNT;) {
 		sar_completion done[16];
-		assert_int_equal(poll(&on, 1, 20000), 1);
+		assert_int_equal(poll(&on, 1, 60000), 1);
 		int n = sar_poll(q, done, 16);
 		for (int i = 0; i < n; i++) {
 			assert_int_equal(done[i].result, 0);
@@ -194,7 +194,7 @@ static void more_than_there_are_buffers(void **state)
 	assert_int_equal(poll(&on, 1, 0), 0);
 	for (int i = 0; i < 5; i++) {
 		sar_release(c->s, &done[i].buffer);
-		assert_int_equal(poll(&on, 1, 20000), 1);
+		assert_int_equal(poll(&on, 1, 60000), 1);
 		assert_int_equal(sar_poll(q, &done[i], 1), 1);
 		assert_int_equal(done[i].result, 0);
 	}
@@ -224,7 +224,7 @@ static void a_seal_gives_its_buffer_to_a_get(void **state)
 	assert_int_equal(sar_poll(q, done, SESSION_PINS), SESSION_PINS - 1);
 	assert_int_equal(poll(&on, 1, 0), 0);
 	assert_int_equal(sar_seal(c->s, &b), 0);
-	assert_int_equal(poll(&on, 1, 20000), 1);
+	assert_int_equal(poll(&on, 1, 60000), 1);
 	assert_int_equal(sar_poll(q, &done[SESSION_PINS - 1], 1), 1);
 	for (int i = 0; i < SESSION_PINS; i++)
 		sar_release(c->s, &done[i].buffer);
@@ -342,7 +342,7 @@ static void waits_are_ended(void **state)
 	assert_int_equal(sar_submit_get(q, number_id(1), SAR_FOREVER, 1), 0);
 	wait_for_waits(c, q, 1);
 	sar_end_waits(c->s);
-	assert_int_equal(poll(&on, 1, 20000), 1);
+	assert_int_equal(poll(&on, 1, 60000), 1);
 	sar_completion done = queue_one(q);
 	assert_int_equal(done.result, -ESHUTDOWN);
 	assert_int_equal(poll(&on, 1, 0), 0);
@@ -676,7 +676,7 @@ static void control_killed(void **state)
 	wait_for_waits(c, q, COUNT);
 	fake_kill(&c->fake);
 	sar_completion done;
-	assert_int_equal(poll(&on, 1, 20000), 1);
+	assert_int_equal(poll(&on, 1, 60000), 1);
 	assert_int_equal(sar_poll(q, &done, 1), 0); /* none of them has failed */
 	assert_int_equal(sar_submit_get(q, number_id(0), 50 * ms, 1000), 0);
 	done = queue_one(q);
@@ -684,7 +684,7 @@ static void control_killed(void **state)
 	assert_int_equal(done.result, -ENOTCONN);
 	fake_restart(&c->fake, true);
 	unsigned served = atomic_load(&c->fake.requests[SESSION_GET]) + COUNT;
-	for (unsigned i = 0; i < 20000 && atomic_load(&c->fake.requests[SESSION_GET]) < served;
+	for (unsigned i = 0; i < 60000 && atomic_load(&c->fake.requests[SESSION_GET]) < served;
 	     i++) {
 		poll(&on, 1, 1);
 		assert_int_equal(sar_poll(q, &done, 1), 0);
@@ -694,7 +694,7 @@ static void control_killed(void **state)
 		fake_fetching(&c->fake, &id, 10 + i, 10 + i);
 	}
 	for (unsigned i = 0; i < COUNT; i++) {
-		assert_int_equal(poll(&on, 1, 20000), 1);
+		assert_int_equal(poll(&on, 1, 60000), 1);
 		if (sar_poll(q, &done, 1) == 0) {
 			i--;
 			continue;
@@ -716,7 +716,7 @@ static void control_killed_in_a_put(void **state)
 	c->fake.mute = SESSION_SEAL;
 	assert_int_equal(sar_submit_put(q, number_id(1), NULL, data, 6000000, 1), 0);
 	sar_completion done;
-	for (int i = 0; i < 20000 && atomic_load(&c->fake.requests[SESSION_SEAL]) == 0; i++) {
+	for (int i = 0; i < 60000 && atomic_load(&c->fake.requests[SESSION_SEAL]) == 0; i++) {
 		assert_int_equal(sar_poll(q, &done, 1), 0);
 		usleep(1000);
 	}
@@ -756,7 +756,7 @@ static void closed_with_all_under_way(void **state)
 	assert_int_equal(sar_get(c->s, number_id(3), 1000 * ms, &b), 0);
 	sar_release(c->s, &b);
 	assert_int_equal(sar_delete(c->s, number_id(3)), 0);
-	for (int i = 0; i < 5000 && atomic_load(&c->fake.aborts) < 2; i++)
+	for (int i = 0; i < 60000 && atomic_load(&c->fake.aborts) < 2; i++)
 		usleep(1000);
 	assert_int_equal(atomic_load(&c->fake.aborts), 2);
 	wait_for_waits(c, NULL, 0);

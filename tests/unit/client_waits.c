@@ -52,7 +52,7 @@ static void waiter_start(struct waiter *w, struct client *c, const char *name, i
 
 static void wait_for_requests(struct client *c, enum session_op op, unsigned count)
 {
-	for (int i = 0; i < 5000 && atomic_load(&c->fake.requests[op]) < count; i++)
+	for (int i = 0; i < 60000 && atomic_load(&c->fake.requests[op]) < count; i++)
 		usleep(1000);
 	assert_true(atomic_load(&c->fake.requests[op]) >= count);
 }
@@ -93,6 +93,18 @@ static void deleted_while_arriving(void **state)
 	assert_int_equal(sar_wait(c->s, &b, 10, 0), 0);
 	assert_int_equal(sar_wait(c->s, &b, 11, SAR_FOREVER), -ESTALE);
 	sar_release(c->s, &b);
+}
+
+/* A time that is over before control is asked is still one: no answer of whether the object is here
+ * now. */
+static void a_short_wait_is_a_wait(void **state)
+{
+	struct client *c = *state;
+	sar_buffer b;
+	assert_int_equal(sar_get(c->s, test_id("never"), 1, &b), -ETIMEDOUT);
+	assert_int_equal(sar_get_begin(c->s, test_id("never"), 1, &b), -ETIMEDOUT);
+	assert_int_equal(sar_get(c->s, test_id("never"), 0, &b), -ENOENT);
+	assert_int_equal(sar_get_begin(c->s, test_id("never"), 0, &b), -ENOENT);
 }
 
 /* Replies in another order than the requests, while some time out. */
@@ -373,11 +385,17 @@ static void waits_for_a_control_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test_client(progressive_get),		test_client(deleted_while_arriving),
-		test_client(many_waits_at_once),	test_client(reader_hands_over),
-		test_client(death_ends_waits_in_time),	test_client(silent_node),
-		test_client(control_has_the_last_word), test_client(late_answer_is_undone),
-		test_client(threads_hammer_one_handle), test_client(waits_end),
+		test_client(progressive_get),
+		test_client(deleted_while_arriving),
+		test_client(a_short_wait_is_a_wait),
+		test_client(many_waits_at_once),
+		test_client(reader_hands_over),
+		test_client(death_ends_waits_in_time),
+		test_client(silent_node),
+		test_client(control_has_the_last_word),
+		test_client(late_answer_is_undone),
+		test_client(threads_hammer_one_handle),
+		test_client(waits_end),
 		test_client(waits_for_a_control_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

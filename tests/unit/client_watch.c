@@ -99,7 +99,7 @@ static void watched(void **state)
 	assert_int_equal(sar_poll(q, many, 4), 0);
 	watch_say(&c->fake, SESSION_EVENT_GONE, 6); /* a descriptor shows it */
 	struct pollfd on = {.fd = sar_fd(q), .events = POLLIN};
-	assert_int_equal(poll(&on, 1, 20000), 1);
+	assert_int_equal(poll(&on, 1, 60000), 1);
 	expect_event(q, SAR_EVENT_GONE, 6);
 	fake_kill(&c->fake);
 	fake_restart(&c->fake, true);

@@ -81,7 +81,10 @@ def described(name: Name, answer: Union[_sarissa.View, BaseException]) -> Option
         raise type(answer)(answer.errno, f"whether {name!r} is an array cannot be told now: get it with "
                            f"raw=True ({answer.strerror})") from None
     if isinstance(answer, BaseException):
-        raise answer
+        try:
+            raise answer
+        finally:
+            del answer  # which would keep this frame, and the views of all callers, in a cycle
     if answer.nbytes > _arrays.DESCRIPTION_MAX:
         return None
     return _arrays.read(bytes(memoryview(answer)))  # type: ignore[arg-type]
@@ -398,7 +401,10 @@ class Node:
         if len(names) == 1:
             return [self._description(names[0])]
         answers = dict(collect(self._open(), submit, len(names), len(names)))
-        return [described(name, answers[ticket]) for ticket, name in enumerate(names)]
+        try:
+            return [described(name, answers[ticket]) for ticket, name in enumerate(names)]
+        finally:
+            answers.clear()  # as described() says
 
     def broadcast(self, name: Name, nodes: Optional[Sequence[int]] = None,
                   timeout: Optional[float] = None) -> None:

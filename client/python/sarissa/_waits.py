@@ -57,4 +57,4 @@ def ask(question: Callable[[int], T], timeout_ns: int) -> T:
         except (TimedOut, NoNode):  # a call waits for another control until its time is over
             if time.monotonic_ns() - begin < SLICE_NS:
                 raise  # not our time, but that of what was asked about
-    return question(max(left, 0))
+    return question(left if left > 0 else min(timeout_ns, 1))  # 0 would be another question

@@ -31,7 +31,10 @@ def events(ended: List[Tuple[int, Any]]) -> Iterator[Event]:
     """Of what a queue has brought. Raises the watch's end."""
     for _, result in ended:
         if isinstance(result, BaseException):
-            raise result
+            try:
+                raise result
+            finally:
+                del ended, result  # which would keep this frame and its callers' in a cycle
         kind, ident, name, size = result
         yield Event(KINDS[kind], ident, name, size)
 
