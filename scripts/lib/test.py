@@ -18,6 +18,7 @@
 Nodes of net, chaos and daemons speak over AF_XDP, or over what --vdev or SARISSA_VDEV names; a part of net and
 chaos always runs over kernel UDP sockets as well (udp-...), and the tests of one kind of port over that.
 
+A failed test is told at once, with the lines that say why, and once more before the last line.
 The last line counts: N passed, N failed, N skipped. Passed and failed are tests, skipped are cases, each
 in a line with the reason before the last one. A case that tests/skips does not list must not be skipped.
 """
@@ -34,7 +35,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lib import options, process, shell, skips, state, sweep  # noqa: E402
+from lib import failure, options, process, shell, skips, state, sweep  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
 SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons", "vm")
@@ -52,6 +53,7 @@ SANITIZER_OPTIONS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
 class Score:
     def __init__(self):
         self.passed = self.failed = 0
+        self.failures = []  # suite/test, and the lines that say why
         self.skips = skips.Skips()
 
     def add(self, suite, name, result, seconds, text=""):
@@ -63,11 +65,13 @@ class Score:
         self.skips.add(suite, name, result, text)
         print(f"{word:<5}{suite}/{name} ({seconds:.1f} s)", flush=True)
         if word == "FAIL":
-            tail = text.strip().splitlines()[-60:]
-            print("\n".join(f"     {line}" for line in [result, *tail]), flush=True)
+            self.failures.append((f"{suite}/{name}", failure.summary(text)))
+            print("\n".join(f"     {line}" for line in [result, *failure.lines(text)]), flush=True)
 
     def end(self, patterns):
-        """Prints the skipped cases and the counts: the exit status."""
+        """Prints the failed tests, the skipped cases and the counts: the exit status."""
+        for name, why in self.failures:
+            print("\n     ".join([f"FAIL {name}", *why]))
         names = self.skips.names()
         for name, why in names.items():
             print(f"skipped {name}: {why}")
