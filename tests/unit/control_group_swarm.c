@@ -122,6 +122,24 @@ static void everything_happens(void **state)
 	swarm_all(true, true);
 }
 
+/* An owner that dies, whatever it was doing, costs nobody the membership. */
+static void owners_die(void **state)
+{
+	for (uint64_t seed = swarm_seed; seed < swarm_seed + swarm_runs; seed++) {
+		struct world *w = world_new(seed, 4, swarm_policies[seed % SWARM_POLICIES], 0);
+
+		for (uint32_t i = 0; i < 20; i++) {
+			world_run(w, (50 + world_random(w, 300)) * WORLD_MS);
+			world_kill_owner(w);
+		}
+		if (w->turned_away > 0)
+			print_message("seed %llu\n", (unsigned long long)seed);
+		assert_int_equal(w->turned_away, 0);
+		swarm_heal(w, seed);
+		world_free(w);
+	}
+}
+
 /* Under ssp S nothing is staler than S, whatever happens to messages. */
 static void staleness_is_bounded(void **state)
 {
@@ -145,11 +163,9 @@ static void staleness_is_bounded(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(calm),
-		cmocka_unit_test(policies_change),
-		cmocka_unit_test(faults_happen),
-		cmocka_unit_test(everything_happens),
-		cmocka_unit_test(staleness_is_bounded),
+		cmocka_unit_test(calm),		 cmocka_unit_test(policies_change),
+		cmocka_unit_test(faults_happen), cmocka_unit_test(everything_happens),
+		cmocka_unit_test(owners_die),	 cmocka_unit_test(staleness_is_bounded),
 	};
 
 	if (argc >= 3 && strcmp(argv[1], "--seed") == 0) {

@@ -128,8 +128,15 @@ static bool world_read(void *arg, struct group *g, const char *name)
 {
 	struct world *w = arg;
 
+	struct world_name *n = world_find(w, name);
+	int32_t status = n && n->there ? 0 : -ENOENT;
+
 	world_begin(w, g, 2, name);
-	world_add(w, WORLD_TASK, world_delay(w))->status = world_there(w, name) ? 0 : -ENOENT;
+	if (status == 0 && n->ghost) {
+		status = -ENODATA;
+		n->there = world_random(w, 3) > 0; /* the directory hears it some time */
+	}
+	world_add(w, WORLD_TASK, world_delay(w))->status = status;
 	return true;
 }
 
@@ -209,7 +216,7 @@ static void world_task(struct world *w, struct world_event *e)
 		if (e->status == 0 && n && n->there)
 			groups_read(w->groups, g, 0, n->bytes, n->length);
 		else
-			groups_read(w->groups, g, -ENOENT, NULL, 0);
+			groups_read(w->groups, g, e->status ? e->status : -ENOENT, NULL, 0);
 	} else if (task == 3) {
 		for (uint32_t i = 0; i < w->names; i++)
 			if (w->name[i].there &&
@@ -446,6 +453,7 @@ static void world_answer_join(struct world *w, uint32_t i, const struct world_ev
 
 	if (e->status) { /* taken for dead: joins as a new member */
 		assert_true(e->status == -ESTALE || e->status == -ENOENT);
+		w->turned_away += c->rejoins;
 		c->deaths++;
 		world_start_client(w, i);
 		return;
@@ -613,6 +621,10 @@ static void world_unmake(struct world *w)
 
 void world_kill_owner(struct world *w)
 {
+	struct world_name *n = w->task == 1 ? world_find(w, w->target) : NULL;
+
+	if (n && n->there && world_random(w, 2))
+		n->ghost = true;
 	w->owner++;
 	w->task = 0;
 	world_unmake(w);

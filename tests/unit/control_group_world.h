@@ -59,6 +59,7 @@ struct world_name {
 	bool there;
 	uint32_t length;
 	uint32_t node; /* where it is; 0: it survives */
+	bool ghost;    /* listed, and its bytes have died with the owner that was putting it */
 	char bytes[16384];
 };
 
@@ -98,6 +99,7 @@ struct world {
 	struct world_event heard; /* the answer to world_ask */
 	struct world_counted *counted;
 	uint64_t results, stalest;
+	uint64_t turned_away; /* members that were refused when they announced themselves */
 };
 
 struct world *world_new(uint64_t seed, uint32_t clients, const char *policy, uint32_t flags);

@@ -173,8 +173,10 @@ struct group {
 	struct group_waiter creator, swapper, remover;
 	struct group_policy wanted; /* of the swapper */
 	char wanted_text[GROUP_POLICY_MAX + 1];
-	uint64_t last_policy, last_round; /* found by LIST */
-	uint32_t last_attempt;
+	uint64_t last_policy;		 /* found by LIST */
+	struct group_kept last, earlier; /* decisions, the same: the two newest */
+	struct group_kept spoilt;	 /* a decision that nobody can read, and nobody has used */
+	uint64_t patience_ns;		 /* the last decision is waited for until then */
 	uint64_t grace_ns; /* provisional members go then; UINT64_MAX: none are there */
 	uint64_t retry_ns; /* the task is tried again then; UINT64_MAX: no */
 	uint64_t look_ns;  /* auto looks for overdue members then; UINT64_MAX: no pull waits */

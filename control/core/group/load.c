@@ -36,8 +36,8 @@ static void load_object(struct groups *gs, struct group *g, uint32_t phase)
 
 	g->phase = phase;
 	g->retry_ns = UINT64_MAX;
-	group_name(&name, g->name, policy ? "p" : "d", policy ? g->last_policy : g->last_round,
-		   policy ? 0 : g->last_attempt);
+	group_name(&name, g->name, policy ? "p" : "d", policy ? g->last_policy : g->last.number,
+		   policy ? 0 : g->last.attempt);
 	if (!gs->ops->read(gs->ops->arg, g, name.bytes))
 		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
 }
@@ -101,9 +101,9 @@ static void load_clocks(struct groups *gs, struct group *g)
 		struct group_member *m = roster_find(gs, g, one->member);
 
 		if (m && one->clock > m->clock)
-			roster_move(g, m, one->clock, g->last_round);
+			roster_move(g, m, one->clock, g->last.number);
 		if (m)
-			m->need = m->in_round = g->last_round;
+			m->need = m->in_round = g->last.number;
 	}
 }
 
@@ -111,14 +111,14 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 {
 	struct group_decision d;
 
-	g->closing.number = g->last_round;
-	g->closing.attempt = g->last_attempt;
+	g->closing.number = g->last.number;
+	g->closing.attempt = g->last.attempt;
 	g->closing.count = 0;
 	list_init(&g->closing.contributions);
-	rounds_open(g, g->last_round + 1);
+	rounds_open(g, g->last.number + 1);
 	if (!group_decision_read(bytes, length, &d, load_line, gs, g)) {
 		rounds_free(gs, &g->closing);
-		g->published = g->failed = g->last_round;
+		g->published = g->failed = g->last.number;
 		load_live(gs, g);
 		return;
 	}
@@ -132,11 +132,11 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	g->closing.top = d.top;
 	g->top = d.top;
 	g->started = true;
-	g->published = g->last_round - 1;
+	g->published = g->last.number - 1;
 	if (rounds_kept(g, d.base.number))
 		g->result = d.base.number;
-	for (uint64_t n = g->last_round; n > 0 && n + GROUP_KEEP > g->last_round; n--) {
-		if (n == g->last_round || rounds_kept(g, n) == NULL)
+	for (uint64_t n = g->last.number; n > 0 && n + GROUP_KEEP > g->last.number; n--) {
+		if (n == g->last.number || rounds_kept(g, n) == NULL)
 			continue;
 		g->result = n;
 		break;
@@ -146,6 +146,37 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	rounds_fix(gs, g);
 	rounds_reduce(gs, g, true);
 	load_live(gs, g);
+}
+
+/* No decision is there: the members announce themselves, to the first round. */
+static void load_first(struct groups *gs, struct group *g)
+{
+	rounds_open(g, 1);
+	load_live(gs, g);
+}
+
+/*
+ * The last decision cannot be read. If it has a result, its round has had its end, and its members
+ * join again. If not, it died with an owner that did not know yet that it was there: nobody has
+ * used it. The round is decided again, as another attempt, by what was decided before it.
+ */
+static void load_lost(struct groups *gs, struct group *g)
+{
+	struct text name;
+
+	if (rounds_kept(g, g->last.number)) {
+		load_last(gs, g, NULL, 0);
+		return;
+	}
+	group_name(&name, g->name, "r", g->last.number, g->last.attempt);
+	gs->ops->remove(gs->ops->arg, name.bytes);
+	g->spoilt = g->last;
+	g->last = g->earlier;
+	g->earlier = (struct group_kept){0};
+	if (g->last.number == 0)
+		load_first(gs, g);
+	else
+		load_object(gs, g, GROUP_PHASE_LAST);
 }
 
 /* ---- the ends of tasks ------------------------------------------------------------------------
@@ -161,12 +192,11 @@ static void load_policy(struct groups *gs, struct group *g, const char *bytes, u
 	}
 	if (group_policy_parse(g->policy_text, &g->policy, &error) == 0)
 		g->version = g->last_policy;
-	if (g->last_round > 0) {
+	if (g->last.number > 0) {
 		load_object(gs, g, GROUP_PHASE_LAST);
 		return;
 	}
-	rounds_open(g, 1);
-	load_live(gs, g);
+	load_first(gs, g);
 }
 
 void load_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,
@@ -183,12 +213,34 @@ void load_read(struct groups *gs, struct group *g, int32_t status, const char *b
 			groups_free(gs,
 				    g); /* deleted, or not a group: the next request is told so */
 		}
-	} else if (status != 0 && status != -ENOENT && status != -ENODATA) {
-		load_later(gs, g);
+	} else if ((status != 0 && status != -ENOENT && status != -ENODATA) ||
+		   (status == -ENODATA && gs->now_ns < g->patience_ns)) {
+		load_later(gs, g); /* its holders may come back */
+	} else if (g->phase == GROUP_PHASE_READ_POLICY && status && g->last_policy > 2) {
+		g->last_policy--; /* that one was not in force yet */
+		load_object(gs, g, GROUP_PHASE_READ_POLICY);
 	} else if (g->phase == GROUP_PHASE_READ_POLICY) {
 		load_policy(gs, g, bytes, status ? GROUP_POLICY_MAX + 1 : length);
+	} else if (status) {
+		load_lost(gs, g);
 	} else {
-		load_last(gs, g, bytes, status ? 0 : length);
+		load_last(gs, g, bytes, length);
+	}
+}
+
+static bool load_newer(const struct group_kept *a, const struct group_kept *b)
+{
+	return a->number > b->number || (a->number == b->number && a->attempt > b->attempt);
+}
+
+/* One that exists. */
+static void load_decision(struct group *g, const struct group_kept *d)
+{
+	if (load_newer(d, &g->last)) {
+		g->earlier = g->last;
+		g->last = *d;
+	} else if (load_newer(&g->last, d) && load_newer(d, &g->earlier)) {
+		g->earlier = *d;
 	}
 }
 
@@ -206,11 +258,8 @@ void load_listed(struct groups *gs, struct group *g, const char *name)
 		return;
 	if (kind == 'p' && number > g->last_policy)
 		g->last_policy = number;
-	if (kind == 'd' &&
-	    (number > g->last_round || (number == g->last_round && attempt > g->last_attempt))) {
-		g->last_round = number;
-		g->last_attempt = attempt;
-	}
+	if (kind == 'd')
+		load_decision(g, &(struct group_kept){number, attempt});
 	if (kind == 'r' && g->kept[number % (2 * GROUP_KEEP)].number <= number)
 		g->kept[number % (2 * GROUP_KEEP)] = (struct group_kept){number, attempt};
 	if ((kind == 'd' || kind == 'r') && (g->oldest == 0 || number < g->oldest))
@@ -225,6 +274,7 @@ void load_list_ended(struct groups *gs, struct group *g, int32_t status)
 		load_later(gs, g);
 		return;
 	}
+	g->patience_ns = gs->now_ns + GROUP_GRACE_NS;
 	if (g->phase == GROUP_PHASE_REMOVE) {
 		struct group_waiter w = g->remover;
 
@@ -234,11 +284,10 @@ void load_list_ended(struct groups *gs, struct group *g, int32_t status)
 		groups_tell(gs, &w, 0, "", NULL);
 	} else if (g->last_policy > 0) {
 		load_object(gs, g, GROUP_PHASE_READ_POLICY);
-	} else if (g->last_round > 0) {
+	} else if (g->last.number > 0) {
 		load_object(gs, g, GROUP_PHASE_LAST);
 	} else {
-		rounds_open(g, 1);
-		load_live(gs, g);
+		load_first(gs, g);
 	}
 }
 

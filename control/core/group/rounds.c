@@ -11,7 +11,8 @@ void rounds_open(struct group *g, uint64_t number)
 	g->open.number = number;
 	g->open.version = g->version;
 	g->open.policy = g->policy;
-	g->open.count = g->open.attempt = 0;
+	g->open.count = 0;
+	g->open.attempt = number == g->spoilt.number ? g->spoilt.attempt + 1 : 0;
 	g->open.top = 0;
 	g->open.due_ns = UINT64_MAX;
 	list_init(&g->open.contributions);
@@ -475,6 +476,10 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 {
 	struct group_decision d;
 
+	if (status == -ENOENT) { /* it has died with the owner that was about to make it */
+		rounds_decide(gs, g);
+		return;
+	}
 	if (status != 0) { /* it was there just now: its holders are out of reach, or lost it */
 		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
 		return;
