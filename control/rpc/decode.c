@@ -261,6 +261,7 @@ static bool decode_tombstone(const Rpc__Tombstone *in, struct message_tombstone 
 	out->generation = in->generation;
 	out->request = in->request;
 	out->node = in->node - 1;
+	out->age = in->age;
 	return in->node <= NODES_MAX && decode_generation(in->generation) &&
 	       decode_id(&in->id, &out->id);
 }

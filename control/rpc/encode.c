@@ -110,6 +110,7 @@ static void encode_tombstone(const struct message_tombstone *m, Rpc__Tombstone *
 	out->generation = m->generation;
 	out->request = m->request;
 	out->node = m->node + 1;
+	out->age = m->age;
 }
 
 static void encode_object(const struct message_object *m, Rpc__Object *out)

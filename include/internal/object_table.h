@@ -84,7 +84,7 @@ struct object_tombstone {
 	_Atomic uint64_t generation;
 	uint64_t request;
 	uint32_t node;
-	uint32_t pad;
+	uint32_t order; /* rises with each delete that control hears of */
 };
 _Static_assert(sizeof(struct object_tombstone) == 40, "no holes");
 

@@ -338,7 +338,7 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 	else if (m.kind == MESSAGE_TOMBSTONE)
 		m.tombstone =
 			(struct message_tombstone){some_id(in), bits & 1 ? UINT64_MAX : bits % 4,
-						   bits / 8, some_node(bits / 16)};
+						   bits / 8, some_node(bits / 16), bits / 32 % 4};
 	else
 		make_combine(&m, in, bits, parts);
 	rig_say(r, 1 + bits / 8 % 2, &m);

@@ -77,8 +77,9 @@ static void what_is_put_is_later_than_what_was_deleted(void **state)
 {
 	struct world *w = three();
 	struct control *c = w->node[RIGHT].core;
-	const struct message_tombstone b = {
-		world_id("x"), control_generation(c) + 10 * WORLD_SECOND, 0, MESSAGE_NODE_NONE};
+	const struct message_tombstone b = {.id = world_id("x"),
+					    .generation = control_generation(c) + 10 * WORLD_SECOND,
+					    .node = MESSAGE_NODE_NONE};
 
 	directory_take_tombstone(&c->directory->shard, &b);
 	assert_int_equal(world_put(w, RIGHT, 0, "x", SIZE, 2), 0);
@@ -102,9 +103,10 @@ static uint64_t put_after(struct world *w, const struct message_tombstone *b, ui
 static void a_node_that_lost_its_store_makes_no_generation_again(void **state)
 {
 	struct world *w = three();
-	const struct message_tombstone b = {
-		world_id("x"), control_generation(w->node[RIGHT].core) + 10 * WORLD_SECOND, 0,
-		MESSAGE_NODE_NONE};
+	const struct message_tombstone b = {.id = world_id("x"),
+					    .generation = control_generation(w->node[RIGHT].core) +
+							  10 * WORLD_SECOND,
+					    .node = MESSAGE_NODE_NONE};
 	uint64_t first = put_after(w, &b, 1), second;
 
 	world_kill_node(w, RIGHT);

@@ -375,6 +375,10 @@ static void fields_survive(void **state)
 	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
 	assert_int_equal(back.objects.count, MESSAGE_OBJECTS_MAX);
 	assert_memory_equal(back.objects.objects, page, sizeof(page));
+	m = sample(MESSAGE_TOMBSTONE);
+	m.tombstone.age = UINT32_MAX;
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_int_equal(back.tombstone.age, UINT32_MAX);
 	m = sample(MESSAGE_REDUCE);
 	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
 	assert_int_equal(back.reduce.count, MESSAGE_SOURCES_MAX);

@@ -366,6 +366,7 @@ static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 		else if (next_one == SILENT)
 			run(f, f->core->config.retry_ns);
 		assert_null(find(f, MESSAGE_REPLY));
+		assert_int_equal(find(f, MESSAGE_TOMBSTONE)->tombstone.age, 0);
 		answer(f, next_one == ANSWERS ? next : holder, MESSAGE_TOMBSTONE);
 		assert_non_null(find(f, MESSAGE_REPLY));
 		assert_int_equal(find(f, MESSAGE_REPLY)->request, 6);
@@ -412,6 +413,8 @@ static void tombstones_left_out_follow_an_answer(void **state)
 			if (f->sent[i].m.kind != MESSAGE_TOMBSTONE)
 				continue;
 			told |= UINT64_C(1) << f->sent[i].m.tombstone.generation;
+			assert_int_equal(f->sent[i].m.tombstone.age,
+					 1 + TOMBSTONES - f->sent[i].m.tombstone.generation);
 			reply.request = f->sent[i].m.request;
 			control_message(f->core, conn_of(1), &reply, f->now_ns);
 		}

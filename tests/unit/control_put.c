@@ -339,7 +339,8 @@ static void what_is_deleted_meanwhile_stays_deleted(void **state)
 
 static void add_tombstone(struct world *w, uint64_t generation)
 {
-	const struct message_tombstone b = {world_id("x"), generation, 0, MESSAGE_NODE_NONE};
+	const struct message_tombstone b = {
+		.id = world_id("x"), .generation = generation, .node = MESSAGE_NODE_NONE};
 
 	directory_take_tombstone(&w->node[0].core->directory->shard, &b);
 }

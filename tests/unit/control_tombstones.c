@@ -20,9 +20,28 @@ static void of_two_puts_the_newer_stays(void **state)
 
 static void add_tombstone(struct fixture *f, uint8_t id, uint64_t generation)
 {
-	const struct message_tombstone b = {id_of(id), generation, 0, MESSAGE_NODE_NONE};
+	const struct message_tombstone b = {
+		.id = id_of(id), .generation = generation, .node = MESSAGE_NODE_NONE};
 
 	directory_take_tombstone(&f->d, &b);
+}
+
+/* Another node has it, and has heard of that many deletes since. */
+static void hand_over(struct fixture *f, uint8_t id, uint64_t generation, uint32_t since)
+{
+	const struct message_tombstone b = {.id = id_of(id),
+					    .generation = generation,
+					    .node = MESSAGE_NODE_NONE,
+					    .age = 1 + since};
+
+	directory_take_tombstone(&f->d, &b);
+}
+
+static bool remembers(const struct fixture *f, uint8_t id)
+{
+	const struct object_id of = id_of(id);
+
+	return directory_tombstone(&f->d, &of) != NULL;
 }
 
 static void what_was_deleted_elsewhere_stays_away(void **state)
@@ -59,11 +78,8 @@ static void only_the_oldest_is_forgotten(void **state)
 	for (uint8_t i = 1; i <= REMEMBERED; i++)
 		assert_int_equal(have(f, 0, i, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
 	add_tombstone(f, 100, 7);
-	for (uint8_t i = 1; i <= REMEMBERED; i++) {
-		const struct object_id id = id_of(i);
-
-		assert_int_equal(directory_tombstone(&f->d, &id) != NULL, i != 2);
-	}
+	for (uint8_t i = 1; i <= REMEMBERED; i++)
+		assert_int_equal(remembers(f, i), i != 2);
 }
 
 /* More deletes than are remembered. */
@@ -71,6 +87,50 @@ static void add_many_tombstones(struct fixture *f, uint64_t generation)
 {
 	for (uint8_t i = 0; i <= REMEMBERED; i++)
 		add_tombstone(f, (uint8_t)(100 + i), generation);
+}
+
+/* The holder of 50 is out of reach while 50 is deleted. */
+static void old_deletes_displace_no_later_one(void **state)
+{
+	struct message m = {.kind = MESSAGE_DELETE, .object = {.id = id_of(50)}};
+	struct fixture *f = *state;
+
+	for (uint8_t i = 1; i <= REMEMBERED; i++)
+		add_tombstone(f, i, 7);
+	assert_int_equal(have(f, 0, 50, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(have(f, 1, 51, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	directory_node_down(&f->d, 0);
+	assert_null(send(f, 2, &m));
+	for (uint8_t i = 0; i <= REMEMBERED; i++)
+		hand_over(f, (uint8_t)(100 + i), 9, REMEMBERED + i);
+	for (uint8_t i = 2; i <= REMEMBERED; i++)
+		assert_true(remembers(f, i));
+	directory_node_up(&f->d, 0, 100);
+	assert_int_equal(have(f, 0, 50, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(f->d.horizon, 9);
+	hand_over(f, 51, 7, REMEMBERED); /* ends the object, although it is not remembered long */
+	assert_int_equal(have(f, 1, 51, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+}
+
+static void what_is_handed_over_is_forgotten_in_its_turn(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint8_t i = 1; i <= REMEMBERED; i++)
+		add_tombstone(f, i, 7);
+	hand_over(f, 60, 7, 6); /* as old as the seventh of the latest: displaces 1 */
+	for (uint8_t i = 0; i < 8; i++) {
+		assert_true(remembers(f, 60));
+		add_tombstone(f, (uint8_t)(100 + i), 7);
+	}
+	add_tombstone(f, 108, 7);
+	add_tombstone(f, 109, 7);
+	assert_false(remembers(f, 60));
+	assert_true(remembers(f, 11));
+	hand_over(f, 11, 8, 40); /* renewed, and no older for that */
+	add_tombstone(f, 110, 7);
+	assert_false(remembers(f, 11));
+	assert_true(remembers(f, 12));
 }
 
 static void down(struct fixture *f, uint32_t node)
@@ -108,6 +168,27 @@ static void a_node_that_was_away_brings_nothing_deleted_back(void **state)
 	assert_int_equal(f->beyond, 2);
 }
 
+/* It is back in time, but many deletes come before it has announced its objects. */
+static void a_node_that_announces_late_brings_nothing_deleted_back(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_int_equal(have(f, 1, 2, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	down(f, 1);
+	add_tombstone(f, 1, 7);
+	assert_false(up(f, 1));
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(f->beyond, 0);
+	add_many_tombstones(f, 8);
+	assert_false(remembers(f, 1));
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(f->beyond, 1);
+	assert_int_equal(have(f, 1, 2, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0); /* it is known */
+	told(f, 1);
+	assert_int_equal(have(f, 1, 3, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+}
+
 /* Nobody deleted what they hold. */
 static void who_was_not_away_for_so_long_loses_nothing(void **state)
 {
@@ -128,8 +209,12 @@ static void who_was_not_away_for_so_long_loses_nothing(void **state)
 	for (uint8_t i = 0; i < REMEMBERED - 1; i++)
 		add_tombstone(f, (uint8_t)(40 + i), 9);
 	up(f, 2); /* nothing of meanwhile is forgotten */
-	add_many_tombstones(f, 9);
+	for (uint8_t i = 0; i < REMEMBERED; i++) /* nor is anything by what is older */
+		hand_over(f, (uint8_t)(100 + i), 9, REMEMBERED + i);
 	assert_int_equal(have(f, 2, 9, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	told(f, 2);
+	add_many_tombstones(f, 9);
+	assert_int_equal(have(f, 2, 10, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	assert_int_equal(f->beyond, 0);
 }
 
@@ -209,6 +294,31 @@ static void those_left_by_another_control_count(void **state)
 	teardown(&other);
 }
 
+/* Their order, too: the memory of the oldest is used again first. */
+static void another_control_forgets_the_oldest_first(void **state)
+{
+	struct object_tombstone left[REMEMBERED] = {0};
+	_Atomic uint64_t horizon = 0;
+	struct fixture *f = *state;
+	void *other;
+
+	directory_keep_tombstones(&f->d, left, REMEMBERED, &horizon);
+	for (uint8_t i = 1; i <= REMEMBERED + 3; i++)
+		add_tombstone(f, i, 7);
+	hand_over(f, 60, 7, 14); /* displaces 4 */
+	setup(&other);
+	f = other;
+	directory_keep_tombstones(&f->d, left, REMEMBERED, &horizon);
+	for (uint8_t i = 0; i < 3; i++)
+		add_tombstone(f, (uint8_t)(100 + i), 7);
+	for (uint8_t i = 7; i <= REMEMBERED + 3; i++)
+		assert_true(remembers(f, i));
+	assert_false(remembers(f, 5));
+	assert_false(remembers(f, 6));
+	assert_false(remembers(f, 60));
+	teardown(&other);
+}
+
 static void tombstones_are_bounded_and_one_per_id(void **state)
 {
 	struct fixture *f = *state;
@@ -257,11 +367,15 @@ int main(void)
 		TEST(of_two_puts_the_newer_stays),
 		TEST(what_was_deleted_elsewhere_stays_away),
 		TEST(only_the_oldest_is_forgotten),
+		TEST(old_deletes_displace_no_later_one),
+		TEST(what_is_handed_over_is_forgotten_in_its_turn),
 		TEST(a_node_that_was_away_brings_nothing_deleted_back),
+		TEST(a_node_that_announces_late_brings_nothing_deleted_back),
 		TEST(who_was_not_away_for_so_long_loses_nothing),
 		TEST(who_was_away_keeps_what_is_newer_or_known),
 		TEST(while_holders_tell_no_delete_of_theirs_is_forgotten),
 		TEST(those_left_by_another_control_count),
+		TEST(another_control_forgets_the_oldest_first),
 		TEST(tombstones_are_bounded_and_one_per_id),
 		TEST(a_late_drop_leaves_another_generation),
 		TEST(absent_is_the_copy_that_was_booked),

@@ -57,9 +57,11 @@ void directory_fresh(struct directory *d, const struct tombstone *t, struct remo
 
 void directory_end(struct directory *d, struct entry *e, uint32_t except, struct removal *removal)
 {
-	const struct message_tombstone tombstone = {e->by_id.id, e->generation,
-						    removal ? removal->request : 0,
-						    removal ? removal->node : MESSAGE_NODE_NONE};
+	const struct message_tombstone tombstone = {.id = e->by_id.id,
+						    .generation = e->generation,
+						    .request = removal ? removal->request : 0,
+						    .node = removal ? removal->node
+								    : MESSAGE_NODE_NONE};
 
 	bool replaced = removal == NULL && e->reserved != 0;
 

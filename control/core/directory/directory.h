@@ -89,8 +89,8 @@ struct entry {
 
 struct tombstone { /* a deleted object: later announcements of it are refused */
 	struct idmap_node by_id;
-	struct list aged;    /* of the directory */
-	uint64_t number;     /* rises with each */
+	uint32_t place;	     /* in directory.aged */
+	uint64_t number;     /* of the delete: how late it was */
 	uint64_t generation; /* this one, and all before; 0: none */
 	uint64_t request;    /* of the DELETE, which may be repeated */
 	uint32_t node;
@@ -114,7 +114,6 @@ struct directory_node {
 	bool known;  /* its announced objects are in the directory */
 	bool silent; /* reported as silent, and has not answered since */
 	bool away;   /* dead or without a connection, and no ANNOUNCED since */
-	bool behind; /* away, and a tombstone since then is forgotten */
 	uint64_t pad[7];
 };
 _Static_assert(sizeof(struct directory_node) == 128, "to find one of them is a shift");
@@ -172,10 +171,11 @@ struct directory {
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
 	struct directory_node *nodes;
-	uint64_t *away_since; /* by node, if away: number of the last tombstone when it went */
+	uint64_t *away_since; /* by node, if away: number of the last delete when it went */
 	struct tombstone *tombstones;
 	struct idmap by_tombstone;
-	struct list aged;	  /* tombstones in use, the oldest first */
+	uint32_t *aged; /* heap of the tombstones in use, the oldest first */
+	uint32_t aged_count;
 	uint32_t tombstones_used; /* all before this one are in use */
 	uint32_t tombstones_count;
 	struct object_tombstone
@@ -183,9 +183,9 @@ struct directory {
 	uint32_t kept_count;
 	_Atomic uint64_t *kept_horizon; /* the same for the horizon, or NULL */
 	uint64_t horizon;		/* highest generation of a forgotten tombstone */
-	uint64_t forgotten;		/* number of the last forgotten tombstone; 0: none */
-	uint64_t tombstones_made;	/* tombstones so far: the latest number */
-	uint64_t unsettled; /* number of the last tombstone when the shard became unsettled */
+	uint64_t forgotten;		/* highest number of a forgotten tombstone; 0: none */
+	uint64_t tombstones_made;	/* number of the last delete */
+	uint64_t unsettled; /* number of the last delete when the shard became unsettled */
 	uint32_t fresh[DIRECTORY_FRESH]; /* tombstones to replicate */
 	uint32_t fresh_count;
 	bool fresh_lost; /* there were more */
@@ -310,8 +310,10 @@ void directory_node_in_step(struct directory *d, uint32_t node);
 bool directory_beyond(const struct directory *d, uint32_t node, const struct message_have *have);
 /* Whether one more tombstone would displace one that a holder may not know. */
 bool directory_tombstones_full(struct directory *d);
-/* Returns whether it was new. */
+/* Returns whether it was new. One that is older than all is forgotten at once. */
 bool directory_add_tombstone(struct directory *d, const struct message_tombstone *b);
+/* For struct message_tombstone. */
+uint32_t directory_tombstone_age(const struct directory *d, const struct tombstone *t);
 const struct tombstone *directory_tombstone(const struct directory *d, const struct object_id *id);
 /* Whether an object of this id was deleted, as far as this shard knows. Call it if there is none.
  */

@@ -250,7 +250,8 @@ static bool references_keep(const struct control *c, const struct entry *e,
 bool references_delete(struct control *c, uint32_t node, const struct message *m)
 {
 	const struct message_object *o = &m->object;
-	const struct message_tombstone tombstone = {o->id, o->generation, m->request, node};
+	const struct message_tombstone tombstone = {
+		.id = o->id, .generation = o->generation, .request = m->request, .node = node};
 	struct directory *d = &c->directory->shard;
 	struct entry *e = directory_find(d, &o->id);
 	struct reference *r = e && o->lease ? references_find(e, node, o->lease) : NULL;

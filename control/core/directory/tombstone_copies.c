@@ -93,10 +93,13 @@ static uint32_t tombstone_copies_others(struct control *c, const struct object_i
 	return count;
 }
 
-static void tombstone_copies_send(struct control *c, struct node *n, const struct tombstone *t)
+/* age: of struct message_tombstone. */
+static void tombstone_copies_send(struct control *c, struct node *n, const struct tombstone *t,
+				  uint32_t age)
 {
 	struct message m = tombstone_copies_message(t);
 
+	m.tombstone.age = age;
 	if (tombstone_copies_full(n)) { /* silent: goes on with the other nodes */
 		n->tombstones_left = true;
 		return;
@@ -110,7 +113,7 @@ static void tombstone_copies_send(struct control *c, struct node *n, const struc
 }
 
 /* Returns false when it must wait. */
-static bool tombstone_copies_send_all(struct control *c, const struct tombstone *t)
+static bool tombstone_copies_send_all(struct control *c, const struct tombstone *t, uint32_t age)
 {
 	struct node *other[DIRECTORY_TOMBSTONE_REPLICAS];
 	uint32_t others = tombstone_copies_others(c, &t->by_id.id, other);
@@ -121,7 +124,7 @@ static bool tombstone_copies_send_all(struct control *c, const struct tombstone 
 		if (tombstone_copies_busy(c, other[i]))
 			return false;
 	for (uint32_t i = 0; i < others; i++)
-		tombstone_copies_send(c, other[i], t);
+		tombstone_copies_send(c, other[i], t, age);
 	return true;
 }
 
@@ -133,20 +136,21 @@ void tombstone_copies_pump(struct control *c)
 	if (!members_joined(c))
 		return;
 	while (d->fresh_count > 0 &&
-	       tombstone_copies_send_all(c, &d->tombstones[d->fresh[d->fresh_count - 1]]))
+	       tombstone_copies_send_all(c, &d->tombstones[d->fresh[d->fresh_count - 1]], 0))
 		d->fresh_count--;
 	if (d->fresh_lost) { /* more than were noted: all are sent again */
 		d->fresh_lost = false;
 		tombstone_copies_sweep(c);
 	}
-	if (end > c->config.tombstones || d->tombstones_made == 0)
+	if (end > c->config.tombstones || d->aged_count == 0)
 		end = c->config.tombstones;
-	if (d->tombstones_made == 0)
+	if (d->aged_count == 0)
 		c->directory->tombstone_copies.sweep = end;
 	for (; c->directory->tombstone_copies.sweep < end; c->directory->tombstone_copies.sweep++) {
 		const struct tombstone *t = &d->tombstones[c->directory->tombstone_copies.sweep];
 
-		if (t->generation != 0 && !tombstone_copies_send_all(c, t))
+		if (t->generation != 0 &&
+		    !tombstone_copies_send_all(c, t, directory_tombstone_age(d, t)))
 			return;
 	}
 }
@@ -179,15 +183,15 @@ static void tombstone_copies_pass_on(struct control *c, const struct call *call)
 static bool tombstone_copies_replicated(struct control *c, struct call *call,
 					const struct message *answer)
 {
-	const struct tombstone *t =
-		directory_tombstone(&c->directory->shard, &call->message.tombstone.id);
+	const struct directory *d = &c->directory->shard;
+	const struct tombstone *t = directory_tombstone(d, &call->message.tombstone.id);
 
 	if (answer) {
 		directory_removed(&c->directory->shard, call->owner);
 		return false;
 	}
 	if (t) /* sent again, for when it answers */
-		tombstone_copies_send(c, call->node, t);
+		tombstone_copies_send(c, call->node, t, directory_tombstone_age(d, t));
 	tombstone_copies_pass_on(c, call);
 	return false;
 }

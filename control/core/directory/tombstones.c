@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tombstones of a directory shard. A full table forgets the oldest. That one mattered only to nodes
- * that have not announced all of their objects since the delete. So the shard notes since which
- * delete a node has been away:
+ * Tombstones of a directory shard. A full table forgets the oldest. Deletes are numbered as this
+ * node hears of them. A tombstone that another node hands over gets the number that it would have
+ * if it had come as many deletes ago as it came there: so an old one displaces no later one.
  *
- *   in step  --no connection, or dead-->                                away, since that delete
- *   away     --back; no later delete was forgotten meanwhile-->         away, tombstones decide
- *   away     --back; a later delete was forgotten meanwhile-->          behind
- *   either   --ANNOUNCED, or it has nothing to announce-->              in step
+ * A forgotten tombstone mattered only to nodes that have not announced all of their objects since
+ * the delete. So the shard notes since which delete a node has been away:
+ *
+ *   in step  --no connection, or dead-->                    away, since that delete
+ *   away     --a later delete is forgotten-->               behind
+ *   either   --ANNOUNCED, or it has nothing to announce-->  in step
  *
  * An object that only a node behind announces may have been deleted by a forgotten tombstone. Up to
  * the horizon, the highest generation among the forgotten, it is refused as deleted.
@@ -16,17 +18,76 @@
 #include "core/control.h"
 #include "directory.h"
 
+/* Numbers begin here. Greater than any age, and the low half has room for older ones. */
+#define TOMBSTONES_EPOCH   (UINT64_C(1) << 32)
+#define TOMBSTONES_AGE_MAX (UINT32_C(1) << 31)
+
 void directory_tombstones_carve(struct directory *d, struct arena *a, uint32_t count)
 {
 	d->tombstones = arena_carve(a, sizeof(*d->tombstones) * count);
+	d->aged = arena_carve(a, sizeof(*d->aged) * count);
 	idmap_carve(&d->by_tombstone, a, count);
 }
 
 void directory_tombstones_init(struct directory *d, uint32_t count)
 {
 	d->tombstones_count = count;
-	list_init(&d->aged);
+	d->tombstones_made = TOMBSTONES_EPOCH + TOMBSTONES_AGE_MAX;
 }
+
+/* ---- those in use by age: a heap, the oldest first --------------------------------------------
+ */
+
+static struct tombstone *directory_tombstone_oldest(const struct directory *d)
+{
+	return &d->tombstones[d->aged[0]];
+}
+
+static uint64_t directory_aged_number(const struct directory *d, uint32_t place)
+{
+	return d->tombstones[d->aged[place]].number;
+}
+
+static void directory_aged_swap(struct directory *d, uint32_t a, uint32_t b)
+{
+	uint32_t other = d->aged[a];
+
+	d->aged[a] = d->aged[b];
+	d->aged[b] = other;
+	d->tombstones[d->aged[a]].place = a;
+	d->tombstones[d->aged[b]].place = b;
+}
+
+static void directory_aged_add(struct directory *d, struct tombstone *t)
+{
+	uint32_t place = d->aged_count++;
+
+	t->place = place;
+	d->aged[place] = (uint32_t)(t - d->tombstones);
+	while (place > 0 && directory_aged_number(d, (place - 1) / 2) > t->number) {
+		directory_aged_swap(d, place, (place - 1) / 2);
+		place = t->place;
+	}
+}
+
+/* Its number has risen. */
+static void directory_aged_rose(struct directory *d, const struct tombstone *t)
+{
+	for (;;) {
+		uint32_t least = t->place;
+
+		for (uint32_t i = 2 * t->place + 1; i <= 2 * t->place + 2; i++)
+			if (i < d->aged_count &&
+			    directory_aged_number(d, i) < directory_aged_number(d, least))
+				least = i;
+		if (least == t->place)
+			return;
+		directory_aged_swap(d, t->place, least);
+	}
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
 
 /* The first unused tombstone, or NULL. Taken in order, so that memory is touched page by page. */
 static struct tombstone *directory_tombstone_unused(struct directory *d)
@@ -58,38 +119,45 @@ static void directory_horizon(struct directory *d, uint64_t generation)
 		atomic_store(d->kept_horizon, d->horizon);
 }
 
-static void directory_tombstone_forget(struct directory *d, struct tombstone *t)
+static void directory_tombstone_forget(struct directory *d, uint64_t number, uint64_t generation)
 {
-	idmap_remove(&d->by_tombstone, &t->by_id);
-	d->forgotten = t->number;
-	directory_horizon(d, t->generation);
+	if (number > d->forgotten)
+		d->forgotten = number;
+	directory_horizon(d, generation);
 }
 
-/* For a new id: an unused one, else the oldest. */
-static struct tombstone *directory_tombstone_take(struct directory *d)
+/* For a new id: an unused one, else the oldest. NULL: this one is no later than the oldest. */
+static struct tombstone *directory_tombstone_take(struct directory *d, uint64_t number)
 {
 	struct tombstone *t = directory_tombstone_unused(d);
 
 	if (t)
 		return t;
-	t = list_item(list_first(&d->aged), struct tombstone, aged);
-	directory_tombstone_forget(d, t);
+	t = directory_tombstone_oldest(d);
+	if (number <= t->number)
+		return NULL;
+	idmap_remove(&d->by_tombstone, &t->by_id);
+	directory_tombstone_forget(d, t->number, t->generation);
 	t->generation = 0;
 	return t;
 }
 
-/* It is the latest. */
 static void directory_tombstone_set(struct directory *d, struct tombstone *t,
-				    const struct message_tombstone *b)
+				    const struct message_tombstone *b, uint64_t number)
 {
+	bool aged = t->number != 0;
+
 	if (t->generation == 0)
 		idmap_insert(&d->by_tombstone, &t->by_id, &b->id);
 	t->generation = b->generation;
 	t->request = b->request;
 	t->node = b->node;
-	t->number = ++d->tombstones_made;
-	list_remove(&t->aged);
-	list_append(&d->aged, &t->aged);
+	if (number > t->number)
+		t->number = number;
+	if (aged)
+		directory_aged_rose(d, t);
+	else
+		directory_aged_add(d, t);
 }
 
 /* Writes a tombstone to the shared memory, generation last: one that is half written has none. */
@@ -106,6 +174,7 @@ static void directory_keep_tombstone(struct directory *d, const struct tombstone
 	crash_point();
 	d->kept[at].request = t->request;
 	d->kept[at].node = t->node;
+	d->kept[at].order = (uint32_t)t->number;
 	crash_point();
 	atomic_store(&d->kept[at].generation, t->generation);
 }
@@ -138,25 +207,50 @@ void directory_keep_tombstones(struct directory *d, struct object_tombstone *kep
 		struct tombstone *t = &d->tombstones[i];
 
 		if (t->generation == 0 && directory_tombstone_sound(d, &kept[i])) {
-			const struct message_tombstone b = {kept[i].id, kept[i].generation,
-							    kept[i].request, kept[i].node};
+			const struct message_tombstone b = {.id = kept[i].id,
+							    .generation = kept[i].generation,
+							    .request = kept[i].request,
+							    .node = kept[i].node};
 
-			directory_tombstone_set(d, t, &b);
+			directory_tombstone_set(d, t, &b, TOMBSTONES_EPOCH + kept[i].order);
+			if (t->number > d->tombstones_made)
+				d->tombstones_made = t->number;
 		} else if (t->generation != kept[i].generation) {
 			directory_keep_tombstone(d, t);
 		}
 	}
 }
 
+uint32_t directory_tombstone_age(const struct directory *d, const struct tombstone *t)
+{
+	uint64_t later = d->tombstones_made - t->number;
+
+	return later < TOMBSTONES_AGE_MAX ? 1 + (uint32_t)later : TOMBSTONES_AGE_MAX;
+}
+
+/* Of a new delete, or of one that was handed over. */
+static uint64_t directory_tombstone_number(struct directory *d, uint32_t age)
+{
+	if (age == 0)
+		return ++d->tombstones_made;
+	return d->tombstones_made - ((age < TOMBSTONES_AGE_MAX ? age : TOMBSTONES_AGE_MAX) - 1);
+}
+
 bool directory_add_tombstone(struct directory *d, const struct message_tombstone *b)
 {
 	struct tombstone *t = directory_tombstone_of(d, &b->id);
+	uint64_t number;
 
 	if (t && t->generation >= b->generation)
 		return false;
+	number = directory_tombstone_number(d, b->age);
 	if (t == NULL)
-		t = directory_tombstone_take(d);
-	directory_tombstone_set(d, t, b);
+		t = directory_tombstone_take(d, number);
+	if (t == NULL) {
+		directory_tombstone_forget(d, number, b->generation);
+		return true;
+	}
+	directory_tombstone_set(d, t, b, number);
 	directory_keep_tombstone(d, t);
 	return true;
 }
@@ -172,7 +266,7 @@ bool directory_tombstones_full(struct directory *d)
 
 	if (directory_tombstone_unused(d))
 		return false;
-	t = list_item(list_first(&d->aged), struct tombstone, aged);
+	t = directory_tombstone_oldest(d);
 	return t->number > d->unsettled && !d->out.settled(d->out.arg, &t->by_id.id);
 }
 
@@ -185,15 +279,18 @@ void directory_node_away(struct directory *d, uint32_t node, bool ever)
 	if (!n->away)
 		d->away_since[node] = ever ? 0 : d->tombstones_made;
 	n->away = true;
-	n->behind = false;
+}
+
+static bool directory_behind(const struct directory *d, uint32_t node)
+{
+	return d->nodes[node].away && node != d->self && d->forgotten > d->away_since[node];
 }
 
 void directory_node_returns(struct directory *d, uint32_t node)
 {
 	struct directory_node *n = &d->nodes[node];
 
-	n->behind = n->away && node != d->self && d->forgotten > d->away_since[node];
-	if (n->behind)
+	if (directory_behind(d, node))
 		n->known = false; /* it is to tell all */
 	else if (n->known)
 		directory_node_in_step(d, node);
@@ -201,13 +298,13 @@ void directory_node_returns(struct directory *d, uint32_t node)
 
 void directory_node_in_step(struct directory *d, uint32_t node)
 {
-	d->nodes[node].away = d->nodes[node].behind = false;
+	d->nodes[node].away = false;
 }
 
 bool directory_beyond(const struct directory *d, uint32_t node, const struct message_have *have)
 {
 	const struct entry *e = directory_find(d, &have->id);
 
-	return d->nodes[node].behind && !have->create && !have->made &&
+	return directory_behind(d, node) && !have->create && !have->made &&
 	       have->generation <= d->horizon && (e == NULL || e->generation != have->generation);
 }

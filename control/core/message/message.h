@@ -264,6 +264,8 @@ struct message_tombstone {
 	uint64_t generation; /* this one and all earlier ones are deleted */
 	uint64_t request;    /* of the DELETE, which may be repeated at another owner */
 	uint32_t node;	     /* sender of the DELETE, or MESSAGE_NODE_NONE */
+	uint32_t age; /* 0: a new delete; else handed over: 1 + deletes that the sender has heard
+		       * of since */
 };
 
 struct message_stream { /* STREAM; PIECES, HAS: id, generation, chunk_bytes, range, skip */
