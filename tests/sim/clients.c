@@ -558,7 +558,7 @@ const struct client_truth *clients_must_exist(const struct clients *c, uint32_t 
 		if (t->name != name)
 			continue;
 		/* only the newest counts: an older one may have been taken for lost */
-		return t->sealed && !t->lost && !t->overruled &&
+		return t->sealed && !t->lost && !t->overruled && !history_given_up(c, t) &&
 				       !history_deleted(c, name, t->asked_ns, now(c))
 			       ? t
 			       : NULL;

@@ -84,6 +84,23 @@ static void history_look_unreached(struct clients *c)
 	}
 }
 
+/* A node that was away for more deletes than are remembered gives up copies that nobody else has
+ * (guarantees.md, 4). */
+static void history_look_beyond(struct clients *c, uint32_t owner)
+{
+	struct history *h = &c->history;
+	const struct control *core = c->g->full[owner].core;
+	uint64_t beyond = core ? control_counters(core)->copies_beyond : 0;
+	if (beyond > h->beyond[owner])
+		h->beyond_ns = now(c);
+	h->beyond[owner] = beyond;
+}
+
+bool history_given_up(const struct clients *c, const struct client_truth *t)
+{
+	return c->history.tight && c->history.beyond_ns > t->asked_ns;
+}
+
 /* Of two that do not take the same nodes for dead, one may not hear what the other knows. */
 static void history_look_views(struct clients *c)
 {
@@ -104,6 +121,7 @@ void history_look(struct clients *c)
 		if (split || c->g->w->net.endpoints[i].is_down)
 			h->cut_ns = now(c);
 		history_look_deaths(c, i);
+		history_look_beyond(c, i);
 	}
 	history_look_unreached(c);
 	history_look_views(c);
@@ -385,7 +403,8 @@ static const struct client_truth *history_surely(const struct clients *c, uint32
 	for (uint32_t i = c->truths; i-- > 0;) {
 		const struct client_truth *t = &c->truth[i];
 		if (t->name == name && t->sealed_ns && t->sealed_ns < since && !t->lost &&
-		    !t->gone && !t->overruled && !history_deleted(c, name, t->asked_ns, now(c)))
+		    !t->gone && !t->overruled && !history_given_up(c, t) &&
+		    !history_deleted(c, name, t->asked_ns, now(c)))
 			return t;
 	}
 	return NULL;
@@ -463,8 +482,9 @@ void history_created(struct clients *c, struct client_truth *t)
 			continue;
 		tally(TALLY_REPLACED);
 		/* of two puts on two sides of a cut the newer one stays */
-		if (!old->lost && !history_dead(c, old) && !history_outdone(c, old) &&
-		    history_together(c, t->node, old->asked_ns) && history_known(c, old->asked_ns))
+		if (!old->lost && !history_given_up(c, old) && !history_dead(c, old) &&
+		    !history_outdone(c, old) && history_together(c, t->node, old->asked_ns) &&
+		    history_known(c, old->asked_ns))
 			world_violation(
 				c->g->w,
 				"node %u put object %u generation %llx over generation %llx of node %u, "

@@ -48,6 +48,7 @@ struct history {
 	uint64_t disturbed_ns; /* a process or cable was last missing; 0: never */
 	uint64_t cut_ns;       /* a cable or partition last kept nodes apart; 0: never */
 	uint64_t lost_ns;      /* a store was last lost; 0: never */
+	uint64_t beyond_ns;    /* copies were last given up for forgotten deletes; 0: never */
 	uint64_t owners_ns;    /* a part of the directory last had another owner; 0: never */
 	uint64_t gap_ns[SPLITS_NODES_MAX];    /* a member last took this node for dead */
 	bool unreached[SPLITS_NODES_MAX];     /* and no other node has reached it since */
@@ -55,6 +56,7 @@ struct history {
 	uint32_t gone[SPLITS_NODES_MAX];      /* by core: whom it takes for dead; no core: all */
 	/* by two nodes: when these last were not the same for both */
 	uint64_t differed_ns[SPLITS_NODES_MAX][SPLITS_NODES_MAX];
+	uint64_t beyond[SPLITS_NODES_MAX]; /* by core: how many it has refused so */
 	uint64_t refused_ns[SPLITS_NAMES]; /* a put failed that may have kept others away */
 };
 
@@ -85,6 +87,8 @@ void history_refused(struct clients *c, const struct client *k, const char *what
 
 /* Whether a delete of the name may have taken effect in that time. */
 bool history_deleted(const struct clients *c, uint32_t name, uint64_t from, uint64_t to);
+/* Whether holders of this version may have given it up for deletes that are forgotten. */
+bool history_given_up(const struct clients *c, const struct client_truth *t);
 /* The newest generation of which some store has a complete copy, or 0. */
 uint64_t history_held(const struct clients *c, uint32_t name);
 
