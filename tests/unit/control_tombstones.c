@@ -208,8 +208,8 @@ static void who_was_not_away_for_so_long_loses_nothing(void **state)
 	down(f, 2);
 	for (uint8_t i = 0; i < REMEMBERED - 1; i++)
 		add_tombstone(f, (uint8_t)(40 + i), 9);
-	up(f, 2); /* nothing of meanwhile is forgotten */
-	for (uint8_t i = 0; i < REMEMBERED; i++) /* nor is anything by what is older */
+	up(f, 2); /* nothing of meanwhile is forgotten, not for what is older either */
+	for (uint8_t i = 0; i < REMEMBERED; i++)
 		hand_over(f, (uint8_t)(100 + i), 9, REMEMBERED + i);
 	assert_int_equal(have(f, 2, 9, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
 	told(f, 2);
