@@ -103,7 +103,7 @@ static void count_clocks_of(const char *name, uint32_t members)
 	uint64_t sum = 0;
 	struct clocks c;
 
-	clocks_init(&c, 0);
+	clocks_init(&c, 0, 0);
 	for (uint32_t i = 0; i < members; i++)
 		assert_true(clocks_add(&c, 0));
 	count_begin();

@@ -118,7 +118,7 @@ static void clocks_follow_the_minimum(void **state)
 	uint64_t clock[64] = {0}, seed = 1;
 	struct clocks c;
 
-	clocks_init(&c, 0);
+	clocks_init(&c, 0, 0);
 	for (int i = 0; i < 64; i++)
 		clocks_add(&c, 0);
 	for (int step = 0; step < 100000; step++) {
@@ -146,7 +146,7 @@ static void clocks_know_who_is_ahead(void **state)
 {
 	struct clocks c;
 
-	clocks_init(&c, 100);
+	clocks_init(&c, 100, 0);
 	assert_true(clocks_add(&c, 100));
 	assert_true(clocks_add(&c, 300));
 	assert_false(clocks_add(&c, 99));
@@ -159,13 +159,13 @@ static void clocks_know_who_is_ahead(void **state)
 	}
 	clocks_move(&c, 163, 164, 9);
 	assert_true(clocks_spent(&c) && clocks_valid(&c));
-	clocks_init(&c, 164);
+	clocks_init(&c, 164, 0);
 	assert_true(clocks_add(&c, 164) && clocks_add(&c, 200));
 	clocks_remove(&c, 164, 11);
 	assert_int_equal(clocks_min(&c), 200);
 	clocks_remove(&c, 200, 12);
 	assert_true(clocks_reached(&c, 1000000)); /* nobody is waited for */
-	clocks_init(&c, 500);
+	clocks_init(&c, 500, 0);
 	assert_true(clocks_add(&c, 500));
 	assert_int_equal(clocks_min(&c), 500);
 	assert_true(clocks_valid(&c));
@@ -177,7 +177,7 @@ static void clocks_hold_many(void **state)
 {
 	struct clocks c;
 
-	clocks_init(&c, 0);
+	clocks_init(&c, 0, 0);
 	for (uint32_t i = 0; i < MANY; i++)
 		clocks_add(&c, 0);
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -277,6 +277,39 @@ static void wrong_contributions_are_refused(void **state)
 	world_free(w);
 }
 
+/* A member that runs ahead of one that does nothing, under a policy that was asp once. Each change,
+ * also to the same policy, must leave the limit where it is. */
+static void changes_at_one_clock_do_not_loosen(void **state)
+{
+	struct world *w = world_new(5, 0, "asp", 0);
+	struct group_request r = ask(GROUP_JOIN), p = ask(GROUP_POLICY);
+	struct group_answer answer;
+	char text[128];
+	uint64_t clock = 0;
+
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	r.member = 78;
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	for (int i = 0; i < 20; i++) {
+		r = ask(GROUP_PUSH);
+		r.clock = clock + 1;
+		world_contribution(w, 77, r.clock, 1);
+		if (world_ask(w, &r, &answer, text) == 0)
+			clock++;
+		strcpy(p.policy, i < 5 ? "asp" : "ssp 2");
+		world_ask(w, &p, &answer, text);
+		world_run(w, 100 * WORLD_MS);
+	}
+	assert_int_equal(clock, 6); /* the first change to ssp came after six */
+	strcpy(p.policy, "ssp 9");
+	while (world_ask(w, &p, &answer, text) != 0)
+		world_run(w, 100 * WORLD_MS);
+	r.clock = clock + 1; /* looser: at once */
+	world_contribution(w, 77, r.clock, 1);
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	world_free(w);
+}
+
 static void a_late_contribution_is_refused_or_carried(void **state)
 {
 	for (int carry = 0; carry < 2; carry++) {
@@ -361,6 +394,7 @@ int main(void)
 		cmocka_unit_test(clocks_hold_many),
 		cmocka_unit_test(wrong_groups_are_refused),
 		cmocka_unit_test(wrong_contributions_are_refused),
+		cmocka_unit_test(changes_at_one_clock_do_not_loosen),
 		cmocka_unit_test(a_late_contribution_is_refused_or_carried),
 		cmocka_unit_test(an_overdue_member_is_slow),
 		cmocka_unit_test(a_removed_group_is_gone),

@@ -140,18 +140,18 @@ static void owners_die(void **state)
 	}
 }
 
+static const char *const swarm_slack[] = {"bsp", "ssp 1", "ssp 2", "ssp 5", "asp", "k-of-n 2"};
+
 /* Under ssp S nothing is staler than S, whatever happens to messages. */
 static void staleness_is_bounded(void **state)
 {
-	static const char *const policies[] = {"bsp", "ssp 1", "ssp 2", "ssp 5"};
-	static const uint64_t slack[] = {0, 1, 2, 5};
 	uint64_t stalest = 0;
 
 	for (uint64_t seed = swarm_seed; seed < swarm_seed + swarm_runs; seed++) {
-		struct world *w = world_new(seed, 4, policies[seed % 4], 0);
+		struct world *w = world_new(seed, 4, swarm_slack[seed % 4], 0);
 
 		w->client[0].pace_ns = 60 * WORLD_MS;
-		w->slack = slack[seed % 4];
+		world_judge_staleness(w);
 		w->loss = w->doubles = 5;
 		world_run(w, 2000 * WORLD_MS);
 		stalest = w->stalest > stalest ? w->stalest : stalest;
@@ -160,12 +160,40 @@ static void staleness_is_bounded(void **state)
 	assert_true(swarm_runs < 4 || stalest >= 2); /* else nothing was judged */
 }
 
+/* The same while policies change, from loose to tight and back, also many times at one clock. */
+static void staleness_is_bounded_through_changes(void **state)
+{
+	uint64_t stalest = 0, bounded = 0;
+
+	for (uint64_t seed = swarm_seed; seed < swarm_seed + swarm_runs; seed++) {
+		struct world *w = world_new(seed, 4, swarm_slack[seed % 6], 0);
+		uint32_t each = 1 + world_random(w, 150);
+
+		w->client[world_random(w, 4)].pace_ns = 60 * WORLD_MS;
+		w->loss = w->doubles = 5;
+		world_judge_staleness(w);
+		for (uint32_t i = 0; i < 30; i++) {
+			world_run(w, world_random(w, each) * WORLD_MS);
+			world_policy(w, swarm_slack[world_random(w, 6)]);
+		}
+		swarm_heal(w, seed);
+		stalest = w->stalest > stalest ? w->stalest : stalest;
+		bounded += w->bounded;
+		world_free(w);
+	}
+	assert_true(swarm_runs < 4 || (stalest >= 5 && bounded > 100 * swarm_runs));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(calm),		 cmocka_unit_test(policies_change),
-		cmocka_unit_test(faults_happen), cmocka_unit_test(everything_happens),
-		cmocka_unit_test(owners_die),	 cmocka_unit_test(staleness_is_bounded),
+		cmocka_unit_test(calm),
+		cmocka_unit_test(policies_change),
+		cmocka_unit_test(faults_happen),
+		cmocka_unit_test(everything_happens),
+		cmocka_unit_test(owners_die),
+		cmocka_unit_test(staleness_is_bounded),
+		cmocka_unit_test(staleness_is_bounded_through_changes),
 	};
 
 	if (argc >= 3 && strcmp(argv[1], "--seed") == 0) {

@@ -261,6 +261,48 @@ static struct group *world_group(struct world *w)
 	return NULL;
 }
 
+static uint64_t world_slack(const struct group_policy *p)
+{
+	return p->row[0].slack == POLICY_UNLIMITED ? UINT64_MAX : p->row[0].slack;
+}
+
+/* A tighter limit holds from the first clock on that nobody had pushed when it came, a looser one
+ * at once: whoever pushed for clock top did so under the last policy that holds from there on, or
+ * under a later one that was looser. And a round ends under the policy that opened it. */
+static void world_judge_clock(struct world *w, uint64_t allowed, uint64_t top, uint64_t staleness)
+{
+	for (uint32_t i = w->limits; i-- > 0;) {
+		if (w->limit[i].slack > allowed)
+			allowed = w->limit[i].slack;
+		if (w->limit[i].from <= top)
+			break;
+	}
+	if (w->limits == 0 || allowed == UINT64_MAX)
+		return;
+	w->bounded++;
+	w->stalest = staleness > w->stalest ? staleness : w->stalest;
+	if (staleness > allowed)
+		print_message("%llu clocks behind %llu, not %llu\n", (unsigned long long)staleness,
+			      (unsigned long long)top, (unsigned long long)allowed);
+	assert_true(staleness <= allowed);
+}
+
+static void world_limit(struct world *w, const struct group *g)
+{
+	if (w->limits == 0 || g->version == w->limited_version)
+		return;
+	assert_true(w->limits < WORLD_LIMITS && g->policy.rows == 1);
+	w->limited_version = g->version;
+	w->limit[w->limits++] = (struct world_limit){g->pushed + 1, world_slack(&g->policy)};
+}
+
+void world_judge_staleness(struct world *w)
+{
+	w->limits = 1; /* before it: anything */
+	w->limit[0] = (struct world_limit){0, UINT64_MAX};
+	world_limit(w, world_group(w));
+}
+
 /* A (member, clock) is in one published round at most; and rounds do not mix versions. */
 static void world_judge_decision(struct groups *gs, struct group *g,
 				 const struct group_decision_line *l)
@@ -277,10 +319,8 @@ static void world_judge_decision(struct groups *gs, struct group *g,
 	if (c[at].member)
 		assert_int_equal(c[at].round, g->closing.number);
 	c[at] = (struct world_counted){l->member, l->clock, g->closing.number};
-	if (w->slack != UINT64_MAX && l->clock >= w->slack_from && l->staleness > w->stalest)
-		w->stalest = l->staleness;
-	if (w->slack != UINT64_MAX && l->clock >= w->slack_from)
-		assert_true(l->staleness <= w->slack);
+	world_judge_clock(w, world_slack(&g->closing.policy), l->clock + l->staleness,
+			  l->staleness);
 }
 
 static void world_judge_published(struct world *w, const struct group *before, struct group *g)
@@ -314,6 +354,7 @@ static void world_check(struct world *w)
 	if (g->open.number != w->opened && g->open.count == 0)
 		w->open_version = g->open.version;
 	w->opened = g->open.number;
+	world_limit(w, g);
 	list_each(l, after, &g->members)
 	{
 		const struct group_member *m = list_item(l, struct group_member, of_group);
@@ -783,7 +824,6 @@ struct world *world_new(uint64_t seed, uint32_t clients, const char *policy, uin
 	w->counted = calloc(WORLD_COUNTED, sizeof(*w->counted));
 	w->seed = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	w->now_ns = 1000 * WORLD_MS;
-	w->slack = UINT64_MAX;
 	w->ops = (struct groups_ops){w,
 				     world_answer,
 				     world_put,

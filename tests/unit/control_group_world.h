@@ -17,6 +17,7 @@ enum {
 	WORLD_EVENTS = 4096,
 	WORLD_NAMES = 8192,
 	WORLD_ROUNDS = 4096,
+	WORLD_LIMITS = 1024,
 	WORLD_COUNTED = 1 << 16, /* contributions in published rounds, hashed */
 };
 
@@ -94,11 +95,15 @@ struct world {
 	struct world_published published[WORLD_ROUNDS];
 	uint64_t versions[WORLD_ROUNDS]; /* that the rounds opened under */
 	uint64_t opened, open_version;
-	uint64_t slack;		  /* no contribution may be staler; UINT64_MAX: not judged */
-	uint64_t slack_from;	  /* clocks from here on are judged */
+	/* what policies allow: limit[i] for contributions of clocks from limit[i].from on */
+	struct world_limit {
+		uint64_t from, slack;
+	} limit[WORLD_LIMITS];
+	uint32_t limits;	  /* 0: staleness is not judged */
+	uint64_t limited_version; /* newest policy in limit */
 	struct world_event heard; /* the answer to world_ask */
 	struct world_counted *counted;
-	uint64_t results, stalest;
+	uint64_t results, stalest, bounded;
 	uint64_t turned_away; /* members that were refused when they announced themselves */
 };
 
@@ -121,5 +126,7 @@ void world_policy(struct world *w, const char *policy);
 void world_show(const struct world *w);
 /* Contributions of live clients so far. */
 uint64_t world_pushed(const struct world *w);
+/* From now on no contribution may be staler than policies of one row allow. */
+void world_judge_staleness(struct world *w);
 
 #endif

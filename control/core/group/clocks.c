@@ -4,9 +4,11 @@
 #include <assert.h>
 #include <string.h>
 
-void clocks_init(struct clocks *c, uint64_t base)
+void clocks_init(struct clocks *c, uint64_t base, uint64_t mark)
 {
 	memset(c, 0, sizeof(*c));
+	for (uint32_t i = 0; i < GROUP_RING; i++)
+		c->mark[i] = mark;
 	c->base = base;
 	c->end = base + GROUP_RING;
 }

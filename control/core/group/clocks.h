@@ -32,8 +32,8 @@ struct clocks {
 	uint32_t members;
 };
 
-/* No members; the window begins at base. Marks are forgotten. */
-void clocks_init(struct clocks *c, uint64_t base);
+/* No members; the window begins at base. mark: of all values up to base. */
+void clocks_init(struct clocks *c, uint64_t base, uint64_t mark);
 /* A member more. False: it is below the window, which must be rebuilt from its clock on. The
  * window of the first member must begin at its clock. */
 bool clocks_add(struct clocks *c, uint64_t clock);

@@ -309,7 +309,8 @@ void roster_refill(struct group *g);
 uint64_t roster_clock(const struct group *g, uint32_t cohort);
 /* Whether the policy lets a member that is at that clock go on, and the results are there. */
 bool roster_may_go(const struct group *g, const struct group_member *m, uint64_t clock);
-/* Whether it may push the next clock: the same, whether the results are there or not. */
+/* Whether it may push the next clock: the same, when the rounds have closed, with results or not.
+ */
 bool roster_may_push(const struct group *g, const struct group_member *m);
 /* auto: the member may change its cohort, at a push; at the answer to a pull. While a pull waits,
  * members that are overdue become slow, so that nobody waits for the whole of a slow step. */

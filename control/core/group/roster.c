@@ -49,11 +49,18 @@ int roster_cohort(struct group *g, const char *name)
 	return (int)g->cohorts - 1;
 }
 
+/* How far ahead of cohort k a member of cohort i may be before it pushes for that clock. */
 static uint32_t roster_limit(const struct group *g, uint32_t i, uint32_t k, uint64_t clock)
 {
 	uint32_t now = g->slack[i][k], before = g->before[i][k];
 
 	return clock < g->from && before > now ? before : now;
+}
+
+/* The newest round that may hold a contribution of a clock that all have reached just now. */
+static uint64_t roster_mark(const struct group *g)
+{
+	return g->open.count > 0 ? g->open.number : g->open.number - 1;
 }
 
 /* Rebuilds the window of the cohort from its slowest member on. */
@@ -69,7 +76,7 @@ static void roster_track(struct group *g, uint32_t i)
 		if (m->cohort == i && m->clock < low)
 			low = m->clock;
 	}
-	clocks_init(&k->clocks, low == UINT64_MAX ? g->top : low);
+	clocks_init(&k->clocks, low == UINT64_MAX ? g->top : low, roster_mark(g));
 	list_each(l, after, &g->members)
 	{
 		const struct group_member *m = list_item(l, struct group_member, of_group);
@@ -93,7 +100,6 @@ static bool roster_bound(const struct group *g, uint32_t k)
 void roster_bind(struct group *g, bool swap)
 {
 	uint32_t slack[GROUP_COHORTS_MAX][GROUP_COHORTS_MAX];
-	uint64_t from = g->from;
 
 	for (uint32_t i = 0; i < g->cohorts; i++) {
 		g->cohort[i].row = group_policy_match(&g->policy, g->cohort[i].name);
@@ -107,7 +113,7 @@ void roster_bind(struct group *g, bool swap)
 	if (swap) {
 		for (uint32_t i = 0; i < g->cohorts; i++)
 			for (uint32_t k = 0; k < g->cohorts; k++)
-				g->before[i][k] = roster_limit(g, i, k, from ? from - 1 : 0);
+				g->before[i][k] = roster_limit(g, i, k, g->pushed);
 		g->from = g->pushed + 1;
 	}
 	memcpy(g->slack, slack, sizeof(slack));
@@ -129,17 +135,18 @@ static bool roster_gate(const struct group *g, const struct group_member *m, uin
 {
 	for (uint32_t k = 0; k < g->cohorts; k++) {
 		const struct group_cohort *other = &g->cohort[k];
-		uint32_t slack = roster_limit(g, m->cohort, k, clock);
-		uint64_t v;
+		uint32_t slack = roster_limit(g, m->cohort, k, clock + 1);
+		uint64_t mark, v;
 
 		if (slack == POLICY_UNLIMITED || other->live == 0 || clock <= slack)
 			continue;
 		v = clock - slack;
 		if (other->tracked && !clocks_reached(&other->clocks, v))
 			return false;
-		if (results && other->tracked && other->row == g->cohort[m->cohort].row &&
-		    clocks_mark(&other->clocks, v) > g->published &&
-		    !rounds_unbound(g, clocks_mark(&other->clocks, v)))
+		mark = clocks_mark(&other->clocks, v);
+		if (other->tracked && other->row == g->cohort[m->cohort].row &&
+		    mark > (results ? g->published : g->open.number - 1) &&
+		    !rounds_unbound(g, mark))
 			return false;
 	}
 	return true;
@@ -197,7 +204,7 @@ static void roster_exit(struct group *g, struct group_member *m)
 	if (m->in_round == g->open.number)
 		k->present--;
 	if (k->tracked)
-		clocks_remove(&k->clocks, m->clock, g->open.number - 1);
+		clocks_remove(&k->clocks, m->clock, roster_mark(g));
 	if (k->tracked && clocks_spent(&k->clocks))
 		g->spent = true; /* the member is still listed: at the next turn */
 	g->moved = true;
