@@ -37,11 +37,11 @@ static bool card_value(const char *folder, const char *name, char out[64])
 	return doctor_read_line(path, out, 64);
 }
 
-/* The card of the first port; false: it is none. */
-static bool card_find(const struct doctor *d, struct doctor_card *out)
+/* The card of a port; false: it is none. */
+static bool card_find(char *spec, struct doctor_card *out)
 {
-	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES], node[64];
-	if (!counters_file_port(d->args->socket, 0, spec, why) || strncmp(spec, "pci:", 4) != 0)
+	char node[64];
+	if (strncmp(spec, "pci:", 4) != 0)
 		return false;
 	spec[strcspn(spec, ",")] = 0;
 	bool whole = strlen(spec + 4) > strlen("00:00.0");
@@ -168,11 +168,18 @@ static void card_use(struct doctor *d)
 
 void doctor_check_card(struct doctor *d)
 {
+	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
 	struct doctor_card c;
-	if (!d->has_node || !card_find(d, &c))
-		return;
-	card_driver(d, &c);
-	card_slot(d, &c);
-	card_memory(d, &c);
-	card_use(d);
+	bool any = false;
+	for (unsigned k = 0; d->has_node && counters_file_port(d->args->socket, k, spec, why);
+	     k++) {
+		if (!card_find(spec, &c))
+			continue;
+		any = true;
+		card_driver(d, &c);
+		card_slot(d, &c);
+		card_memory(d, &c);
+	}
+	if (any)
+		card_use(d);
 }

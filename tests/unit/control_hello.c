@@ -100,6 +100,34 @@ static void a_path_is_asked_for_on_each_rail_that_both_have(void **state)
 	end(f);
 }
 
+static void a_rail_of_another_family_is_left_out(void **state)
+{
+	struct fixture *f = begin(false);
+	struct record down = {.op = EVENT_PEER_DOWN}, r;
+
+	have_rails(f, 3);
+	f->core->dataplane.rail[1].addr =
+		(struct net_addr){.ip = {[10] = 0xff, 0xff, 10, 0, 0, 1}, .port = 7400};
+	link_up(f, 1);
+	while (next_open(f).op != COMMAND_NONE)
+		;
+	hello_rails(f, 1, 3);
+	assert_int_equal(next_open(f).flags, 2);
+	assert_int_equal(next_open(f).op, COMMAND_NONE);
+	assert_non_null(strstr(f->log, "node 1: rail 1 is not used"));
+	f->log[0] = 0;
+	hello_rails(f, 1, 3);
+	assert_int_equal(f->log[0], 0);
+	down.peer.conn = conn_of(1);
+	control_event(f->core, 0, &down, f->now_ns);
+	for (int i = 0; i < 4000; i++) { /* nor is the node looked for there */
+		run(f, MS);
+		while ((r = next_open(f)).op != COMMAND_NONE)
+			assert_int_not_equal(r.flags, 1);
+	}
+	end(f);
+}
+
 /* And who opens by another rail is known. */
 static void a_node_is_looked_for_by_its_rails_in_turn(void **state)
 {
@@ -243,6 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_path_is_asked_for_on_each_rail_that_both_have),
+		cmocka_unit_test(a_rail_of_another_family_is_left_out),
 		cmocka_unit_test(a_node_is_looked_for_by_its_rails_in_turn),
 		cmocka_unit_test(a_connection_that_stands_is_not_forgotten),
 		cmocka_unit_test(without_a_slot_the_hello_waits_and_the_rest_behind_it),

@@ -81,6 +81,31 @@ void peers_own_rails(struct control *c)
 		message_add_rail(rails, &c->dataplane.rail[k].addr);
 }
 
+/* No packet goes from an IPv4 address to an IPv6 one. */
+static bool peers_rail_fits(const struct control *c, const struct node *n, uint32_t rail)
+{
+	struct net_addr theirs = peers_rail_addr(n, rail, 0);
+
+	return rail == 0 ||
+	       net_addr_is_v4(&theirs) == net_addr_is_v4(&c->dataplane.rail[rail].addr);
+}
+
+static void peers_say_unlike(struct control *c, struct node *n, uint32_t rail)
+{
+	struct text t = {.length = 0};
+
+	if (n->unlike >> rail & 1)
+		return;
+	n->unlike |= (uint8_t)(1u << rail);
+	text_add(&t, "node ");
+	text_add_number(&t, n->number);
+	text_add(&t, ": rail ");
+	text_add_number(&t, rail);
+	text_add(&t, " is not used, its addresses here and there are of IPv4 and IPv6: give both "
+		     "nodes' --port addresses of one family");
+	control_log(c, CONTROL_LOG_WARNING, &t);
+}
+
 void peers_open_rails(struct control *c, struct conn *conn)
 {
 	const struct link *l = conn->link;
@@ -93,6 +118,10 @@ void peers_open_rails(struct control *c, struct conn *conn)
 		if (conn->asked >> k & 1)
 			continue;
 		conn->asked |= (uint8_t)(1u << k);
+		if (!peers_rail_fits(c, l->node, k)) {
+			peers_say_unlike(c, l->node, k);
+			continue;
+		}
 		r.peer.addr = peers_rail_addr(l->node, k, l->peer_worker);
 		r.peer.of = conn->handle;
 		commands_push(c, l->worker, &r);
@@ -103,8 +132,11 @@ void peers_open_rails(struct control *c, struct conn *conn)
 static void peers_open(struct control *c, struct link *l)
 {
 	uint32_t rail = l->attempts % peers_rails(c, l->node);
-	struct record r = {.op = COMMAND_PEER_OPEN, .flags = (uint8_t)rail};
+	struct record r = {.op = COMMAND_PEER_OPEN};
 
+	if (!peers_rail_fits(c, l->node, rail))
+		rail = 0;
+	r.flags = (uint8_t)rail;
 	r.token = pool_index(&c->cluster->peers.links, l) + 1;
 	r.peer.addr = peers_rail_addr(l->node, rail, l->peer_worker);
 	l->state = LINK_OPENING;

@@ -78,6 +78,7 @@ struct node {
 	uint8_t member; /* enum member_state */
 	bool beyond;	/* it was logged that copies of it are refused (tombstone_copies_beyond) */
 	bool ahead;	/* it was logged that its clock is (clock.c) */
+	uint8_t unlike; /* bit per rail: it was logged that its address is of another family */
 	bool guest;	/* has an address, but no number yet */
 	uint32_t reserved;    /* guest: the number assigned to it, + 1 */
 	uint32_t position;    /* among the live members */
