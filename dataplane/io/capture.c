@@ -105,7 +105,7 @@ static int capture_open(struct capture *c, const char *file, const struct port *
 #endif
 }
 
-static int capture_hook(struct capture *c, const struct port *p)
+int capture_hook(struct capture *c, const struct port *p)
 {
 	for (unsigned i = 0; p->kind != PORT_UDP && i < p->queues; i++) {
 		const struct port_queue *q = &p->queue[i];

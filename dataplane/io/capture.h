@@ -16,6 +16,9 @@ struct port;
  * before the workers run. Returns NULL with a line logged. */
 struct capture *capture_start(const char *file, const struct port *port, unsigned ports);
 
+/* Hooks the queues of one more port. Returns 0 or -errno. */
+int capture_hook(struct capture *c, const struct port *port);
+
 /* Writes what has been copied; call at least every CAPTURE_MS. */
 void capture_write(struct capture *c);
 enum { CAPTURE_MS = 5 };

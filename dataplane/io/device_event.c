@@ -64,39 +64,47 @@ int device_look_ms(const struct port *p, uint64_t now_ns)
 
 /* ---- a card that goes ------------------------------------------------------------------------ */
 
+static _Atomic bool removed[RAILS_MAX];
+
 /* The node ends as if it were asked to: others go on without it at once, and a service manager
- * starts it again. Told by several, and by vfio-pci again and again: said once. */
-static void device_gone(const char *text)
+ * starts it again. One with other ports goes on (away.c). Told by several, and by vfio-pci again
+ * and again: said once. */
+static void device_gone(const struct options *o)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
-	if (atomic_flag_test_and_set(&said))
+	if (atomic_exchange(&removed[o->rail], true) || o->rails > 1)
 		return;
-	log_error("port %s: the card has been taken away: ending", text);
+	log_error("port %s: the card has been taken away: ending", o->port.text);
 	kill(getpid(), SIGTERM);
 }
 
-/* Both are called by EAL's thread. */
-static int device_removed(uint16_t id, enum rte_eth_event_type type, void *text, void *unused)
+bool device_was_removed(unsigned rail)
 {
-	device_gone(text);
+	return atomic_load_explicit(&removed[rail], memory_order_relaxed);
+}
+
+/* Both are called by EAL's thread. */
+static int device_removed(uint16_t id, enum rte_eth_event_type type, void *o, void *unused)
+{
+	device_gone(o);
 	return 0;
 }
 
-static void device_event(const char *name, enum rte_dev_event_type type, void *text)
+static void device_event(const char *name, enum rte_dev_event_type type, void *o)
 {
 	if (type == RTE_DEV_EVENT_REMOVE)
-		device_gone(text);
+		device_gone(o);
 }
 
 void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
 		  struct rte_eth_conf *conf)
 {
-	void *text = (void *)(uintptr_t)o->port.text;
+	void *arg = (void *)(uintptr_t)o;
+	atomic_store(&removed[o->rail], false);
 	uint32_t flags = *info->dev_flags;
 	conf->intr_conf.rmv = (flags & RTE_ETH_DEV_INTR_RMV) != 0;
-	rte_eth_dev_callback_register(id, RTE_ETH_EVENT_INTR_RMV, device_removed, text);
+	rte_eth_dev_callback_register(id, RTE_ETH_EVENT_INTR_RMV, device_removed, arg);
 	/* vfio-pci asks for the card before the kernel lets it go */
-	rte_dev_event_callback_register(rte_dev_name(info->device), device_event, text);
+	rte_dev_event_callback_register(rte_dev_name(info->device), device_event, arg);
 }
 
 /* ---- packets --------------------------------------------------------------------------------- */

@@ -44,7 +44,14 @@ static bool idle_something_waits(struct worker *w)
 			return true;
 	return atomic_load_explicit(&w->stop, memory_order_relaxed) ||
 	       atomic_load_explicit(&w->wanted, memory_order_relaxed) != w->session ||
+	       atomic_load_explicit(&w->wanted_away, memory_order_relaxed) !=
+		       atomic_load_explicit(&w->away, memory_order_relaxed) ||
 	       (w->session && (w->event_count > 0 || !ring_empty(w->session->commands)));
+}
+
+static bool idle_interrupts(const struct rail *r)
+{
+	return !r->away && r->port->rx_interrupt;
 }
 
 /* Some drivers say that they interrupt, and do not; some lines are shared, and turned off. */
@@ -55,7 +62,7 @@ void idle_found(struct worker *w, unsigned packets)
 		return;
 	w->deaf = true;
 	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		if (r->port->rx_interrupt)
+		if (idle_interrupts(r))
 			log_warning("port %s: packets come without an interrupt: idle workers "
 				    "nap, see --busy-poll",
 				    r->port->text);
@@ -65,7 +72,7 @@ void idle_found(struct worker *w, unsigned packets)
 static bool idle_hears(const struct worker *w)
 {
 	for (unsigned i = 0; i < w->rails; i++)
-		if (w->rail[i].port->rx_interrupt)
+		if (idle_interrupts(&w->rail[i]))
 			return !w->deaf;
 	return false;
 }
@@ -82,7 +89,7 @@ static uint32_t idle_full(const struct worker *w)
 static bool idle_has_descriptors(const struct worker *w)
 {
 	for (unsigned i = 0; i < w->rails; i++)
-		if (w->rail[i].out->rx_fd < 0)
+		if (!w->rail[i].away && w->rail[i].out->rx_fd < 0)
 			return false;
 	return !w->deaf;
 }
@@ -117,8 +124,9 @@ static void idle_drain(struct worker *w, const struct pollfd *fds)
 	struct rte_epoll_event event;
 	if (fds++->revents)
 		eventfd_read(w->wake_fd, &count);
-	for (const struct rail *r = w->rail; r < w->rail + w->rails; fds += r++->ins)
-		for (unsigned i = 0; r->port->rx_interrupt && i < r->ins; i++)
+	for (const struct rail *r = w->rail; r < w->rail + w->rails;
+	     fds += r->away ? 0 : r->ins, r++)
+		for (unsigned i = 0; idle_interrupts(r) && i < r->ins; i++)
 			if (fds[i].revents) {
 				rte_epoll_wait(fds[i].fd, &event, 1, 0);
 				w->unheard -= w->unheard > 0;
@@ -133,7 +141,7 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 	struct timespec t = {.tv_sec = (time_t)(wait_ns / 1000000000u),
 			     .tv_nsec = (long)(wait_ns % 1000000000u)};
 	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		for (unsigned i = 0; i < r->ins; i++)
+		for (unsigned i = 0; !r->away && i < r->ins; i++)
 			fds[count++] = (struct pollfd){
 				.fd = w->deaf && r->port->rx_interrupt ? -1 : r->in[i]->rx_fd,
 				.events = (short)(POLLIN | (r->wants_room ? POLLOUT : 0))};
@@ -148,7 +156,7 @@ static void idle_poll(struct worker *w, uint64_t wait_ns)
 static void idle_arm(struct worker *w)
 {
 	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		for (unsigned i = 0; r->port->rx_interrupt && i < r->ins; i++)
+		for (unsigned i = 0; idle_interrupts(r) && i < r->ins; i++)
 			rte_eth_dev_rx_intr_enable(r->in[i]->device, r->in[i]->queue);
 	w->armed = true;
 }
@@ -158,7 +166,7 @@ static void idle_disarm(struct worker *w)
 	if (!w->armed)
 		return;
 	for (const struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		for (unsigned i = 0; r->port->rx_interrupt && i < r->ins; i++)
+		for (unsigned i = 0; idle_interrupts(r) && i < r->ins; i++)
 			rte_eth_dev_rx_intr_disable(r->in[i]->device, r->in[i]->queue);
 	w->armed = false;
 }
@@ -168,7 +176,7 @@ static bool idle_looking_costs(const struct worker *w)
 {
 	bool costs = false;
 	for (unsigned i = 0; i < w->rails; i++)
-		costs |= w->rail[i].port->asking_costs;
+		costs |= !w->rail[i].away && w->rail[i].port->asking_costs;
 	return costs;
 }
 

@@ -274,6 +274,14 @@ static void netlink_link(struct netlink *k, const struct nlmsghdr *h)
 	k->routes_changed = true;
 }
 
+/* Of an interface that leaves a bridge the kernel says so, too, as one of the bridge's. */
+static bool netlink_is_gone(const struct netlink *k, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *link = NLMSG_DATA(h);
+	return h->nlmsg_len >= NLMSG_LENGTH(sizeof(*link)) && link->ifi_family == AF_UNSPEC &&
+	       link->ifi_index == k->ifindex;
+}
+
 static void netlink_event(struct netlink *k, const struct nlmsghdr *h, uint64_t now_ns)
 {
 	struct neighbour_news news;
@@ -285,6 +293,9 @@ static void netlink_event(struct netlink *k, const struct nlmsghdr *h, uint64_t 
 		break;
 	case RTM_NEWLINK:
 		netlink_link(k, h);
+		break;
+	case RTM_DELLINK:
+		k->gone |= netlink_is_gone(k, h);
 		break;
 	case RTM_NEWROUTE:
 	case RTM_DELROUTE:
@@ -301,6 +312,8 @@ void netlink_take_events(struct netlink *k, uint64_t now_ns)
 		if (n < 0 && errno == ENOBUFS) { /* some were lost: look at everything again */
 			k->routes_changed = true;
 			k->no_carrier = false;
+			char name[IF_NAMESIZE];
+			k->gone = !if_indextoname((unsigned)k->ifindex, name);
 		} else if (n <= 0) {
 			return;
 		}

@@ -16,6 +16,7 @@ struct netlink {
 	uint32_t sequence;
 	bool routes_changed;
 	bool no_carrier;		  /* the link is down: nobody there can be asked */
+	bool gone;			  /* the interface has been deleted */
 	uint64_t refreshed_ns, looked_ns; /* when all entries were last refreshed, looked up */
 	struct neighbour_table *table;
 	uint8_t next_hop[NEIGHBOURS][16]; /* by table entry; zero: no route known */

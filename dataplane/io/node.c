@@ -97,6 +97,15 @@ static int node_eventfd(int *out)
 	return *out < 0 ? -errno : 0;
 }
 
+void node_rail_queues(const struct node *n, struct worker *w, unsigned k)
+{
+	const struct port *p = &n->port[k];
+	struct rail *r = &w->rail[k];
+	r->ins = 0;
+	for (unsigned q = w->index; q < p->queues; q += w->workers)
+		r->in[r->ins++] = &p->queue[q];
+}
+
 static int node_make_rail(struct node *n, struct worker *w, unsigned k)
 {
 	char name[32];
@@ -109,8 +118,7 @@ static int node_make_rail(struct node *n, struct worker *w, unsigned k)
 		.udp = n->port[k].udp[w->index],
 		.handover = rte_ring_create(name, WORKER_HANDOVER, SOCKET_ID_ANY, RING_F_SC_DEQ),
 	};
-	for (unsigned q = w->index; q < n->port[k].queues; q += w->workers)
-		r->in[r->ins++] = &n->port[k].queue[q];
+	node_rail_queues(n, w, k);
 	return r->handover ? 0 : -ENOMEM;
 }
 
@@ -159,20 +167,23 @@ static int node_make_workers(struct node *n)
 	return error;
 }
 
-/* Where the kernel owns our address it also knows our neighbours; sockets need not ask. */
+int node_open_netlink(struct node *n, unsigned k)
+{
+	struct port *p = &n->port[k];
+	if (p->kind != PORT_AF_XDP) /* sockets need not ask */
+		return 0;
+	n->netlink[k] = malloc(sizeof(*n->netlink[k]));
+	return n->netlink[k] ? netlink_open(n->netlink[k], p->interface.index, p->neighbours)
+			     : -ENOMEM;
+}
+
 static int node_open_resolver(struct node *n)
 {
 	int error = 0;
 	n->resolver_fd = -1;
 	for (unsigned k = 0; k < n->rails && !error; k++) {
-		struct port *p = &n->port[k];
-		if (p->answers || p->kind == PORT_UDP)
-			continue;
-		n->netlink[k] = malloc(sizeof(*n->netlink[k]));
-		error = n->netlink[k]
-				? netlink_open(n->netlink[k], p->interface.index, p->neighbours)
-				: -ENOMEM;
-		if (!error && n->resolver_fd < 0)
+		error = node_open_netlink(n, k);
+		if (!error && n->netlink[k] && n->resolver_fd < 0)
 			error = node_eventfd(&n->resolver_fd);
 	}
 	if (error)
@@ -285,8 +296,11 @@ static int node_wait_ms(const struct node *n)
 	for (unsigned k = 0; k < n->rails; k++) {
 		if (n->netlink[k])
 			wait_ms = node_sooner_ms(wait_ms, netlink_wait_ms(n->netlink[k]));
-		wait_ms = node_sooner_ms(wait_ms, device_look_ms(&n->port[k], worker_now_ns()));
+		if (!n->away[k].is)
+			wait_ms = node_sooner_ms(wait_ms,
+						 device_look_ms(&n->port[k], worker_now_ns()));
 	}
+	wait_ms = node_sooner_ms(wait_ms, away_wait_ms(n, worker_now_ns()));
 	return n->capture ? node_sooner_ms(wait_ms, CAPTURE_MS) : wait_ms;
 }
 
@@ -304,6 +318,14 @@ static void node_resolve(struct node *n, const struct pollfd *fds)
 		netlink_take_events(one, worker_now_ns());
 		netlink_resolve(one, worker_now_ns());
 	}
+}
+
+static void node_look(struct node *n)
+{
+	for (unsigned k = 0; k < n->rails; k++)
+		if (!n->away[k].is)
+			device_look(&n->port[k], n->options[k].port.text, n->worker[0].counters,
+				    worker_now_ns());
 }
 
 /* The main thread's loop: everything that is not a packet. */
@@ -336,9 +358,8 @@ static void node_loop(struct node *n)
 		node_resolve(n, fds);
 		if (n->capture)
 			capture_write(n->capture);
-		for (unsigned k = 0; k < n->rails; k++)
-			device_look(&n->port[k], n->options[k].port.text, n->worker[0].counters,
-				    worker_now_ns());
+		node_look(n);
+		away_step(n, worker_now_ns());
 		watchdog_step(&n->watchdog, n->worker, n->options->workers, worker_now_ns());
 	}
 }

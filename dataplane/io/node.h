@@ -6,6 +6,7 @@
 #ifndef SARISSA_DATAPLANE_IO_NODE_H
 #define SARISSA_DATAPLANE_IO_NODE_H
 
+#include "away.h"
 #include "capture.h"
 #include "netlink.h"
 #include "options.h"
@@ -16,6 +17,7 @@
 struct node {
 	const struct options *options; /* by rail; what is not of a port is in the first */
 	struct port port[RAILS_MAX];   /* by rail */
+	struct away away[RAILS_MAX];
 	unsigned rails;
 	struct worker *worker; /* by index */
 	struct counters_file *counters, *peers;
@@ -44,6 +46,14 @@ struct node {
 /* Runs the process until SIGTERM or SIGINT; o: of each rail. Returns its exit status; a failure has
  * been logged. */
 int node_run(const struct options *o);
+
+/* The queues of rail k that the worker serves, as the port has them now. */
+void node_rail_queues(const struct node *n, struct worker *w, unsigned k);
+/* Where the kernel owns the address of rail k it also knows its neighbours. Returns 0 or -errno. */
+int node_open_netlink(struct node *n, unsigned k);
+
+/* session.c: lets the card of rail k read the store, where it can; says which. */
+void session_map_store(struct node *n, unsigned k);
 
 /* session.c: serves a new control: memory adopted (fds, when request says so) or kept or made,
  * fresh engines and rings, workers switched over. Fills reply. Takes the fds. Returns 0, or -errno

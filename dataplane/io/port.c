@@ -228,7 +228,11 @@ static int port_probe(const struct options *o, struct port *p, unsigned d)
 					 "check its name, and the rights to use it");
 	}
 	devargs[strcspn(devargs, ",")] = 0;
-	if (port_find_device(p, d, p->kind == PORT_PCI ? p->card.address : devargs)) {
+	const char *name = p->kind == PORT_PCI ? p->card.address : devargs;
+	bool found = port_find_device(p, d, name);
+	if (!found && p->kind == PORT_PCI) /* it came after the start */
+		found = rte_dev_probe(o->port.name) == 0 && port_find_device(p, d, name);
+	if (found) {
 		log_dpdk_forget(); /* what it found strange did not stop it */
 		return 0;
 	}
@@ -311,6 +315,28 @@ void port_close(struct port *p)
 	free(p->neighbours);
 	p->devices = 0;
 	p->neighbours = NULL;
+}
+
+void port_drop(struct port *p)
+{
+	struct rte_device *device[PORT_QUEUES_MAX];
+	struct rte_eth_dev_info info;
+	unsigned devices = 0;
+	for (unsigned d = 0; d < p->devices; d++)
+		if (rte_eth_dev_is_valid_port(p->device[d]) &&
+		    rte_eth_dev_info_get(p->device[d], &info) == 0)
+			device[devices++] = info.device;
+	port_close(p);
+	for (unsigned d = 0; d < devices; d++)
+		rte_dev_remove(device[d]);
+	for (unsigned i = 0; i < PORT_QUEUES_MAX; i++) {
+		if (p->kind == PORT_AF_XDP)
+			xdp_close_socket(p->queue[i].rx_fd);
+		rte_mempool_free(p->queue[i].pool);
+		p->queue[i] = (struct port_queue){.rx_fd = -1};
+	}
+	p->rx_interrupt = false;
+	log_dpdk_forget();
 }
 
 int port_map_store(struct port *p, void *base, uint64_t bytes, size_t page_bytes)

@@ -101,6 +101,8 @@ int port_plan(const struct options *o, struct port *out);
 int port_open(const struct options *o, struct port *p);
 /* Also after a failure. */
 void port_close(struct port *p);
+/* The same, with all that a second port_open() of this port needs. No worker uses it. */
+void port_drop(struct port *p);
 
 /* One line about a port that fails, with the driver's own words; returns error. */
 int port_fail(const struct options *o, int error, const char *what, const char *todo);
@@ -112,6 +114,8 @@ int device_open(const struct options *o, struct port *p, unsigned d);
 /* Asks for news of its removal, before it starts; conf says what it can tell. */
 void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
 		  struct rte_eth_conf *conf);
+/* Whether that has come since device_watch(). */
+bool device_was_removed(unsigned rail);
 /* The main thread's turn: when that is due, looks at the link, says what has changed, and adds to
  * out what the card has counted since the last time (port_*). */
 void device_look(struct port *p, const char *text, struct counters *out, uint64_t now_ns);

@@ -114,7 +114,7 @@ static int store_make(struct node *n)
 	return 0;
 }
 
-static void session_map_store(struct node *n, unsigned k)
+void session_map_store(struct node *n, unsigned k)
 {
 	struct port *p = &n->port[k];
 	const char *text = n->options[k].port.text;

@@ -79,17 +79,44 @@ static void worker_change_session(struct worker *w)
 	const struct session *s = atomic_load_explicit(&w->wanted, memory_order_acquire);
 	w->session = s;
 	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		r->port->ops->drop_held(w, r); /* it points into the store */
+		if (!r->away)
+			r->port->ops->drop_held(w, r); /* it points into the store */
 	w->has_pending = false;
 	w->event_count = 0;
 	atomic_store_explicit(&w->serving, s, memory_order_release);
+}
+
+/* Lets ports alone whose devices have gone, and takes those up again that are back. */
+static void worker_change_away(struct worker *w)
+{
+	uint32_t away = atomic_load_explicit(&w->wanted_away, memory_order_acquire);
+	for (struct rail *r = w->rail; r < w->rail + w->rails; r++) {
+		bool now = away >> r->index & 1;
+		if (now && !r->away)
+			r->port->ops->stop(w, r);
+		r->away = now;
+	}
+	atomic_store_explicit(&w->away, away, memory_order_release);
+}
+
+/* As a pulled cable would: the engine goes on, and notices. */
+static unsigned worker_lose(struct worker *w, struct rail *r, uint64_t now_ns)
+{
+	struct packet_out out = {.head = w->scratch, .head_room = ENGINE_HEAD_MAX};
+	unsigned lost = 0;
+	while (lost < WORKER_BURST &&
+	       engine_transmit_rail(w->session->engine, r->index, &out, 1, now_ns) == 1)
+		lost++;
+	w->counters->io_tx_lost += lost;
+	return lost;
 }
 
 static unsigned worker_receive(struct worker *w, uint64_t now_ns)
 {
 	unsigned came = 0;
 	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		came += r->port->ops->receive(w, r, now_ns);
+		if (!r->away)
+			came += r->port->ops->receive(w, r, now_ns);
 	return came;
 }
 
@@ -97,7 +124,7 @@ static unsigned worker_transmit(struct worker *w, uint64_t now_ns)
 {
 	unsigned sent = 0;
 	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		sent += r->port->ops->transmit(w, r, now_ns);
+		sent += r->away ? worker_lose(w, r, now_ns) : r->port->ops->transmit(w, r, now_ns);
 	return sent;
 }
 
@@ -105,6 +132,9 @@ static unsigned worker_turn(struct worker *w, uint64_t now_ns)
 {
 	if (atomic_load_explicit(&w->wanted, memory_order_relaxed) != w->session)
 		worker_change_session(w);
+	if (atomic_load_explicit(&w->wanted_away, memory_order_relaxed) !=
+	    atomic_load_explicit(&w->away, memory_order_relaxed))
+		worker_change_away(w);
 	if (!w->session)
 		return worker_receive(w, now_ns);
 	unsigned work = worker_take_commands(w, now_ns), came = worker_receive(w, now_ns);
@@ -145,6 +175,7 @@ int worker_run(void *arg)
 		}
 	}
 	for (struct rail *r = w->rail; r < w->rail + w->rails; r++)
-		r->port->ops->stop(w, r);
+		if (!r->away)
+			r->port->ops->stop(w, r);
 	return 0;
 }

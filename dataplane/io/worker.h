@@ -60,6 +60,7 @@ struct rail {
 	struct rte_ring *handover;
 
 	/* the worker's own */
+	bool away; /* all that leaves is lost, and nothing else of the port is touched */
 	struct rte_mbuf *head[WORKER_BURST]; /* empty packets, ready to be written */
 	unsigned heads;
 	struct rte_mbuf *held[WORKER_BURST]; /* packets that the port had no room for */
@@ -84,10 +85,12 @@ struct worker {
 
 	/* main thread -> worker */
 	_Alignas(64) _Atomic(const struct session *) wanted;
+	_Atomic uint32_t wanted_away; /* a bit for each port that is to be let alone */
 	_Atomic bool stop;
 	/* worker -> main thread and other workers */
 	_Alignas(64) _Atomic(const struct session *) serving;
 	_Atomic uint32_t sleeping;
+	_Atomic uint32_t away; /* a bit for each port that is let alone */
 
 	/* the worker's own */
 	_Alignas(64) const struct session *session; /* NULL: no control yet */

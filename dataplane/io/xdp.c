@@ -95,8 +95,9 @@ int xdp_prepare(struct xdp *x, const char *name, int ifindex)
 /* The maps of a program, as descriptors that the driver has open: to open them by their ids the
  * kernel asks for far more rights than to load them. */
 struct xdp_maps {
-	uint32_t id[8], count;
+	uint32_t id[8], count, btf;
 	int ours, sockets;
+	bool close;
 };
 
 static void xdp_find_map(struct xdp_maps *m, int fd)
@@ -108,6 +109,8 @@ static void xdp_find_map(struct xdp_maps *m, int fd)
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (m->id[i] != info.id)
 			continue;
+		if (m->close)
+			close(fd);
 		if (strcmp(info.name, XDP_REDIRECT_OURS_MAP) == 0)
 			m->ours = fd;
 		else if (strcmp(info.name, XDP_REDIRECT_SOCKETS_MAP) == 0)
@@ -115,16 +118,25 @@ static void xdp_find_map(struct xdp_maps *m, int fd)
 	}
 }
 
+static void xdp_find_types(struct xdp_maps *m, int fd)
+{
+	struct bpf_btf_info info = {0};
+	uint32_t length = sizeof(info);
+	if (m->close && bpf_obj_get_info_by_fd(fd, &info, &length) == 0 && info.id == m->btf)
+		close(fd);
+}
+
 static int xdp_find_maps(int program, struct xdp_maps *out)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t length = sizeof(info);
-	*out = (struct xdp_maps){.ours = -1, .sockets = -1};
+	out->ours = out->sockets = -1;
 	info.nr_map_ids = sizeof(out->id) / sizeof(*out->id);
 	info.map_ids = (uint64_t)(uintptr_t)out->id;
 	if (bpf_obj_get_info_by_fd(program, &info, &length) != 0)
 		return -errno;
 	out->count = info.nr_map_ids < 8 ? info.nr_map_ids : 8;
+	out->btf = info.btf_id;
 	DIR *d = opendir("/proc/self/fd");
 	if (!d)
 		return -errno;
@@ -136,9 +148,18 @@ static int xdp_find_maps(int program, struct xdp_maps *out)
 		target[n] = 0;
 		if (strcmp(target, "anon_inode:bpf-map") == 0)
 			xdp_find_map(out, atoi(e->d_name));
+		else if (strcmp(target, "anon_inode:btf") == 0)
+			xdp_find_types(out, atoi(e->d_name));
 	}
 	closedir(d);
 	return out->ours >= 0 && out->sockets >= 0 ? 0 : -ENOENT;
+}
+
+void xdp_unload(int program)
+{
+	struct xdp_maps maps = {.close = true};
+	xdp_find_maps(program, &maps);
+	close(program);
 }
 
 static int xdp_set_ours(int map, const struct net_addr *first, uint32_t ports)
@@ -161,7 +182,7 @@ static int xdp_set_sockets(int map, const int *sockets, uint32_t count)
 static int xdp_fill(const struct xdp *x, const struct net_addr *first, unsigned ports,
 		    const int *sockets, unsigned count)
 {
-	struct xdp_maps maps;
+	struct xdp_maps maps = {.close = false};
 	int error = xdp_find_maps(xdp_attach_program(x->ifindex), &maps);
 	if (!error)
 		error = xdp_set_sockets(maps.sockets, sockets, count);
@@ -194,6 +215,19 @@ static bool is_known(int fd, const int *known, unsigned count)
 	return false;
 }
 
+static bool is_xdp_socket(int fd)
+{
+	int domain = 0;
+	socklen_t length = sizeof(domain);
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_XDP;
+}
+
+void xdp_close_socket(int fd)
+{
+	if (fd >= 0 && is_xdp_socket(fd))
+		close(fd);
+}
+
 unsigned xdp_list_sockets(int *out, unsigned max)
 {
 	unsigned count = 0;
@@ -201,10 +235,8 @@ unsigned xdp_list_sockets(int *out, unsigned max)
 	if (!d)
 		return 0;
 	for (struct dirent *e; count < max && (e = readdir(d));) {
-		int fd = atoi(e->d_name), domain = 0;
-		socklen_t length = sizeof(domain);
-		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
-		    domain == AF_XDP)
+		int fd = atoi(e->d_name);
+		if (is_xdp_socket(fd))
 			out[count++] = fd;
 	}
 	closedir(d);

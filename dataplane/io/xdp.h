@@ -44,8 +44,14 @@ unsigned xdp_list_sockets(int *out, unsigned max);
  * after a queue is set up, this tells which is its. */
 int xdp_find_socket(const int *known, unsigned count);
 
+/* Closes a socket of a device that has been closed, where the driver has left it open. */
+void xdp_close_socket(int fd);
+
 /* Takes the program off and gives the interface up. */
 void xdp_release(struct xdp *x);
+
+/* Closes a program and its maps, which the driver loaded and then forgot. */
+void xdp_unload(int program);
 
 /* The program that the driver attached to an interface, or -1. */
 int xdp_attach_program(int ifindex);

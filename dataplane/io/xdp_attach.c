@@ -13,18 +13,19 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/if_link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "log.h"
 
-enum { ATTACHED_MAX = 32 };
+enum { ATTACHED_MAX = XDP_SOCKETS_MAX };
 
 static char attach_error[256];
 static struct {
-	int ifindex, link, program;
+	int ifindex;
+	int link;   /* -1: a further copy of the program, not attached */
+	int loaded; /* the driver's own descriptor of the program */
 } attached[ATTACHED_MAX];
 static unsigned attached_count;
 
@@ -36,8 +37,8 @@ const char *xdp_attach_error(void)
 int xdp_attach_program(int ifindex)
 {
 	for (unsigned i = 0; i < attached_count; i++)
-		if (attached[i].ifindex == ifindex)
-			return attached[i].program;
+		if (attached[i].ifindex == ifindex && attached[i].link >= 0)
+			return attached[i].loaded;
 	return -1;
 }
 
@@ -49,9 +50,9 @@ void xdp_attach_end(int ifindex)
 			attached[kept++] = attached[i];
 			continue;
 		}
-		close(attached[i].link);
-		if (attached[i].program >= 0)
-			close(attached[i].program);
+		if (attached[i].link >= 0)
+			close(attached[i].link);
+		xdp_unload(attached[i].loaded);
 	}
 	attached_count = kept;
 }
@@ -64,25 +65,23 @@ static int attach_link(int ifindex, int prog_fd, __u32 flags)
 		return fd;
 	attached[attached_count].ifindex = ifindex;
 	attached[attached_count].link = fd;
-	attached[attached_count++].program = fcntl(prog_fd, F_DUPFD_CLOEXEC, 0);
+	attached[attached_count++].loaded = prog_fd;
 	return 0;
-}
-
-static bool is_attached(int ifindex)
-{
-	for (unsigned i = 0; i < attached_count; i++)
-		if (attached[i].ifindex == ifindex)
-			return true;
-	return false;
 }
 
 /* Taking it off (prog_fd < 0), which the driver does for each queue, is xdp_attach_end's. */
 int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_attach_opts *opts)
 {
-	if (prog_fd < 0 || is_attached(ifindex))
+	if (prog_fd < 0)
 		return 0;
 	if (attached_count == ATTACHED_MAX)
 		return -ENOSPC;
+	if (xdp_attach_program(ifindex) >= 0) {
+		attached[attached_count].ifindex = ifindex;
+		attached[attached_count].link = -1;
+		attached[attached_count++].loaded = prog_fd;
+		return 0;
+	}
 	int error = attach_link(ifindex, prog_fd, flags);
 	if (error == 0 || (flags & XDP_FLAGS_MODES) || error == -EPERM || error == -EBUSY)
 		return error;

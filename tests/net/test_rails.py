@@ -9,6 +9,7 @@ import os
 import struct
 import subprocess
 import time
+from pathlib import Path
 
 import netlib
 from netlib import network, nodes, process
@@ -59,15 +60,17 @@ class Railed:
         network.run("ip", "netns", "add", self.netns(node))
         network.run("ip", "-n", self.netns(node), "link", "set", "lo", "up")
         for rail in range(self.rails[node]):
-            rate = self.rates[rail]
-            network.ip_batch(self.switch, [
-                f"link add p{node}.{rail} type veth peer name eth{rail} netns {self.netns(node)}",
-                f"link set p{node}.{rail} master br{rail} up"])
-            address = [f"addr add 10.78.{rail}.{node + 1}/24 dev eth{rail}"] * (self.kinds[rail] != "tap")
-            network.ip_batch(self.netns(node), [*address, f"link set eth{rail} up"])
-            limit = f"root tbf rate {rate}mbit burst 8kb limit 262144"
-            network.tc_batch(self.switch, [f"qdisc add dev p{node}.{rail} {limit}"])
-            network.tc_batch(self.netns(node), [f"qdisc add dev eth{rail} {limit}"])
+            self.wire_rail(node, rail)
+
+    def wire_rail(self, node, rail):
+        network.ip_batch(self.switch, [
+            f"link add p{node}.{rail} type veth peer name eth{rail} netns {self.netns(node)}",
+            f"link set p{node}.{rail} master br{rail} up"])
+        address = [f"addr add 10.78.{rail}.{node + 1}/24 dev eth{rail}"] * (self.kinds[rail] != "tap")
+        network.ip_batch(self.netns(node), [*address, f"link set eth{rail} up"])
+        limit = f"root tbf rate {self.rates[rail]}mbit burst 8kb limit 262144"
+        network.tc_batch(self.switch, [f"qdisc add dev p{node}.{rail} {limit}"])
+        network.tc_batch(self.netns(node), [f"qdisc add dev eth{rail} {limit}"])
 
     def begin(self, node):
         rundir = self.rundir(node)
@@ -139,6 +142,15 @@ class Railed:
 
     def plug(self, rail):
         network.ip_batch(self.switch, [f"link set br{rail} up"])
+
+    def delete(self, node, rail):
+        """The interface."""
+        network.ip_batch(self.switch, [f"link del p{node}.{rail}"])
+
+    def descriptors(self):
+        """Sockets, programs and maps that the dataplane of node 0 has open."""
+        links = [os.readlink(one) for one in Path(f"/proc/{self.children[0].pid}/fd").iterdir()]
+        return sum(link.startswith(("socket:", "anon_inode:")) for link in links)
 
     def paths(self, node):
         rows = map(json.loads, self.sarissa(node, "peers", "--json").stdout.splitlines())
@@ -230,29 +242,54 @@ def carried(cluster, name, size, pulled=None):
     return {rail: row["tx_bytes"] - before[rail] for rail, row in cluster.paths(0).items()}
 
 
+def on_all(cluster, name, size):
+    """An object crosses, and no rail carries less than an eighth of it."""
+    by_rail = carried(cluster, name, size)
+    assert min(by_rail.values()) > size // 8, f"{name}: bytes by rail {by_rail}"
+    return f"MiB by rail {[count >> 20 for count in by_rail.values()]}"
+
+
+def until_impaired(cluster, rail):
+    netlib.wait_for(lambda: cluster.paths(0)[rail]["impaired"], netlib.PATIENCE_S, f"rail {rail} is missed")
+
+
+def until_whole(cluster):
+    netlib.wait_for(lambda: not any(row["impaired"] for row in cluster.paths(0).values()),
+                    netlib.PATIENCE_S, "the rail is used again")
+
+
+@contextlib.contextmanager
 def ports_of_kinds(*kinds):
-    size = 12 * MIB
+    """Copies cross, also while the last rail's cable is pulled and put back."""
+    size, last = 12 * MIB, len(kinds) - 1
     with railed((len(kinds),) * 2, (RATE_MBIT,) * len(kinds), kinds) as cluster:
         cluster.until_paths(len(kinds))
-        all_of_them = carried(cluster, "all", size)
-        assert min(all_of_them.values()) > size // 8, f"bytes by rail: {all_of_them}"
-        carried(cluster, "cut", size, pulled=len(kinds) - 1)
-        netlib.wait_for(lambda: cluster.paths(0)[len(kinds) - 1]["impaired"], netlib.PATIENCE_S, "one is missed")
-        cluster.plug(len(kinds) - 1)
-        netlib.wait_for(lambda: not any(row["impaired"] for row in cluster.paths(0).values()),
-                        netlib.PATIENCE_S, "the rail is used again")
-        again = carried(cluster, "again", size)
-        assert min(again.values()) > size // 8, f"bytes by rail, afterwards: {again}"
+        on_all(cluster, "all", size)
+        carried(cluster, "cut", size, pulled=last)
+        until_impaired(cluster, last)
+        cluster.plug(last)
+        until_whole(cluster)
+        yield cluster
         assert "taken for dead" not in cluster.log(0) + cluster.log(1)
-        return f"{kinds}: MiB by rail {[count >> 20 for count in all_of_them.values()]}"
 
 
 def two_ports_are_of_af_xdp():
-    return ports_of_kinds("af_xdp", "af_xdp")
+    """And one of the interfaces is deleted and made again."""
+    with ports_of_kinds("af_xdp", "af_xdp") as cluster:
+        before = cluster.descriptors()
+        cluster.delete(0, 0)
+        cluster.cross(MIB)
+        until_impaired(cluster, 0)
+        cluster.wire_rail(0, 0)
+        until_whole(cluster)
+        assert "af_xdp:eth0: it is back" in cluster.log(0, "dataplane")
+        assert cluster.descriptors() == before, f"{before} descriptors before, {cluster.descriptors()} now"
+        return on_all(cluster, "again", 12 * MIB)
 
 
 def ports_of_three_kinds_go_together():
-    return ports_of_kinds("tap", "udp", "af_xdp")
+    with ports_of_kinds("tap", "udp", "af_xdp") as cluster:
+        return on_all(cluster, "again", 12 * MIB)
 
 
 def a_rail_is_pulled_in_an_allreduce():
