@@ -29,8 +29,9 @@ static bool wiring_node_up(struct control *c, struct node *n)
 		c->directory->shard.self = n->number;
 	if (control_is_shard(c, c->cluster->self))
 		known = directory_node_up(&c->directory->shard, n->number, n->store_incarnation) &&
-			!n->unremoved;
-	n->unremoved = n->unremoved && n == c->cluster->self;
+			(was_up || !n->unremoved);
+	if (!was_up && n != c->cluster->self)
+		n->unremoved = false; /* it is asked now; else control_remind does so */
 	if (!was_up && control_is_shard(c, n) && c->table)
 		fetch_announce(c, n);
 	fetch_node_up(c, n);

@@ -196,6 +196,55 @@ static void without_a_slot_the_hello_waits_and_the_rest_behind_it(void **state)
 	end(f);
 }
 
+static bool ended(struct control *c, struct call *call, const struct message *answer)
+{
+	return false;
+}
+
+/* It has the copy of an object that was deleted, and there was no room for a call to say so.
+ * Meanwhile it asks what this node has. */
+static void a_holder_that_was_not_asked_to_remove_announces_all(void **state)
+{
+	struct fixture *f = begin(false);
+	const struct message status = {.kind = MESSAGE_STATUS};
+	struct message have = {.kind = MESSAGE_HAVE}, tombstone = {.kind = MESSAGE_TOMBSTONE};
+	struct message ask = {.kind = MESSAGE_HELLO, .hello = {.node = 1, .workers = 1}};
+	uint32_t asked = 0;
+
+	meet(f, 1);
+	meet(f, 2);
+	have.have = (struct message_have){.id = id_for(f, 0),
+					  .generation = 9,
+					  .size = 4,
+					  .chunk_bytes = 1408,
+					  .state = MESSAGE_COPY_COMPLETE,
+					  .upstream = MESSAGE_NODE_NONE};
+	control_message(f->core, conn_of(1), &have, f->now_ns);
+	f->full = true;
+	while (calls_start(f->core, peers_node(f->core, 2), &status, TABLE_SLOT_NONE, SECOND, ended,
+			   NULL))
+		;
+	tombstone.tombstone = (struct message_tombstone){
+		.id = have.have.id, .generation = 9, .node = MESSAGE_NODE_NONE};
+	control_message(f->core, conn_of(2), &tombstone, f->now_ns);
+	ask.hello.assigned = MESSAGE_NODE_NONE;
+	ask.hello.version = MESSAGE_VERSION;
+	ask.hello.incarnation = 100;
+	ask.hello.store_incarnation = 201;
+	ask.hello.digest = members_digest(f->core);
+	ask.hello.announce = MESSAGE_ANNOUNCE_ASK;
+	control_message(f->core, conn_of(1), &ask, f->now_ns);
+	f->sent_count = 0;
+	run(f, 2 * SECOND); /* the calls have ended */
+	f->full = false;
+	run(f, 2 * MS);
+	for (uint32_t i = 0; i < f->sent_count; i++)
+		asked += f->sent[i].conn == conn_of(1) && f->sent[i].m.kind == MESSAGE_HELLO &&
+			 f->sent[i].m.hello.announce == MESSAGE_ANNOUNCE_ASK;
+	assert_int_equal(asked, 1);
+	end(f);
+}
+
 static void reconnect(struct fixture *f, uint32_t n, uint64_t incarnation, uint32_t rtt_us)
 {
 	struct record down = {.op = EVENT_PEER_DOWN}, up = {.op = EVENT_PEER_UP};
@@ -275,6 +324,7 @@ int main(void)
 		cmocka_unit_test(a_node_is_looked_for_by_its_rails_in_turn),
 		cmocka_unit_test(a_connection_that_stands_is_not_forgotten),
 		cmocka_unit_test(without_a_slot_the_hello_waits_and_the_rest_behind_it),
+		cmocka_unit_test(a_holder_that_was_not_asked_to_remove_announces_all),
 		cmocka_unit_test(what_is_known_of_a_link_ends_with_its_node),
 		cmocka_unit_test(a_handshake_without_a_time_shows_no_way),
 		cmocka_unit_test(a_far_one_without_a_time_is_far_all_the_same),
