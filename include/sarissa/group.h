@@ -152,7 +152,8 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
 
 /*
  * Waits until the policy lets the member go on, and gets the newest result. That has the member's
- * last contribution, unless it is under asp or ssp and others must still close the round of it.
+ * last contribution, unless others must still close the round of it, and the member is under asp or
+ * ssp, or the policy has changed since that round opened.
  *
  * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.

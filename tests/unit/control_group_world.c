@@ -269,15 +269,19 @@ static uint64_t world_slack(const struct group_policy *p)
 /* A tighter limit holds from the first clock on that nobody had pushed when it came, a looser one
  * at once: whoever pushed for clock top did so under the last policy that holds from there on, or
  * under a later one that was looser. And a round ends under the policy that opened it. */
-static void world_judge_clock(struct world *w, uint64_t allowed, uint64_t top, uint64_t staleness)
+static void world_judge_clock(struct world *w, const struct group *g, uint64_t top,
+			      uint64_t staleness)
 {
+	uint64_t allowed = world_slack(&g->closing.policy);
+
 	for (uint32_t i = w->limits; i-- > 0;) {
 		if (w->limit[i].slack > allowed)
 			allowed = w->limit[i].slack;
 		if (w->limit[i].from <= top)
 			break;
 	}
-	if (w->limits == 0 || allowed == UINT64_MAX)
+	/* a round of an earlier policy may hold what both policies have let pass */
+	if (w->limits == 0 || allowed == UINT64_MAX || g->closing.version != g->version)
 		return;
 	w->bounded++;
 	w->stalest = staleness > w->stalest ? staleness : w->stalest;
@@ -289,17 +293,24 @@ static void world_judge_clock(struct world *w, uint64_t allowed, uint64_t top, u
 
 static void world_limit(struct world *w, const struct group *g)
 {
-	if (w->limits == 0 || g->version == w->limited_version)
+	if (w->limits == 0)
 		return;
-	assert_true(w->limits < WORLD_LIMITS && g->policy.rows == 1);
-	w->limited_version = g->version;
-	w->limit[w->limits++] = (struct world_limit){g->pushed + 1, world_slack(&g->policy)};
+	if (g->version != w->limit[w->limits - 1].version) {
+		assert_true(w->limits < WORLD_LIMITS && g->policy.rows == 1);
+		w->limit[w->limits++] =
+			(struct world_limit){g->version, g->pushed + 1, world_slack(&g->policy)};
+	}
+	if (g->open.number == w->opened)
+		return;
+	/* who pushed for a round of an earlier policy did so under that */
+	for (uint32_t i = w->limits; i-- > 0 && w->limit[i].version > w->open_version;)
+		w->limit[i].from = g->pushed + 1;
 }
 
 void world_judge_staleness(struct world *w)
 {
 	w->limits = 1; /* before it: anything */
-	w->limit[0] = (struct world_limit){0, UINT64_MAX};
+	w->limit[0] = (struct world_limit){0, 0, UINT64_MAX};
 	world_limit(w, world_group(w));
 }
 
@@ -319,8 +330,7 @@ static void world_judge_decision(struct groups *gs, struct group *g,
 	if (c[at].member)
 		assert_int_equal(c[at].round, g->closing.number);
 	c[at] = (struct world_counted){l->member, l->clock, g->closing.number};
-	world_judge_clock(w, world_slack(&g->closing.policy), l->clock + l->staleness,
-			  l->staleness);
+	world_judge_clock(w, g, l->clock + l->staleness, l->staleness);
 }
 
 static void world_judge_published(struct world *w, const struct group *before, struct group *g)
@@ -351,10 +361,9 @@ static void world_check(struct world *w)
 
 	if (g == NULL)
 		return;
-	if (g->open.number != w->opened && g->open.count == 0)
-		w->open_version = g->open.version;
-	w->opened = g->open.number;
 	world_limit(w, g);
+	w->open_version = g->open.version;
+	w->opened = g->open.number;
 	list_each(l, after, &g->members)
 	{
 		const struct group_member *m = list_item(l, struct group_member, of_group);

@@ -97,10 +97,9 @@ struct world {
 	uint64_t opened, open_version;
 	/* what policies allow: limit[i] for contributions of clocks from limit[i].from on */
 	struct world_limit {
-		uint64_t from, slack;
+		uint64_t version, from, slack;
 	} limit[WORLD_LIMITS];
 	uint32_t limits;	  /* 0: staleness is not judged */
-	uint64_t limited_version; /* newest policy in limit */
 	struct world_event heard; /* the answer to world_ask */
 	struct world_counted *counted;
 	uint64_t results, stalest, bounded;

@@ -130,12 +130,33 @@ void roster_bind(struct group *g, bool swap)
 	g->moved = true;
 }
 
+/* Whether the open round is of an earlier policy, and may have to wait for this member. */
+static bool roster_owes(const struct group *g, const struct group_member *m)
+{
+	return g->open.version != g->version && g->open.count > 0 &&
+	       m->in_round != g->open.number && rounds_unbound(g, g->open.number);
+}
+
+/* How far ahead of cohort k the member may be before it pushes for the clock. A round ends under
+ * the policy that opened it: what that has allowed holds for whoever has to end it. */
+static uint32_t roster_slack(const struct group *g, const struct group_member *m, uint32_t k,
+			     uint64_t clock)
+{
+	uint32_t slack = roster_limit(g, m->cohort, k, clock), open;
+
+	if (slack == POLICY_UNLIMITED || !roster_owes(g, m))
+		return slack;
+	open = group_policy_slack(&g->open.policy, g->cohort[m->cohort].open_row,
+				  g->cohort[k].open_row);
+	return open > slack ? open : slack;
+}
+
 static bool roster_gate(const struct group *g, const struct group_member *m, uint64_t clock,
 			bool results)
 {
 	for (uint32_t k = 0; k < g->cohorts; k++) {
 		const struct group_cohort *other = &g->cohort[k];
-		uint32_t slack = roster_limit(g, m->cohort, k, clock + 1);
+		uint32_t slack = roster_slack(g, m, k, clock + 1);
 		uint64_t mark, v;
 
 		if (slack == POLICY_UNLIMITED || other->live == 0 || clock <= slack)

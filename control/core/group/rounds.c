@@ -549,9 +549,11 @@ static uint64_t rounds_need(const struct group *g, const struct group_member *m)
 
 	if (m->residual)
 		return 0;
-	/* asp and ssp wait for no round that others have to close: these may wait for this member
-	 */
-	return row->quorum == 0 && rounds_unbound(g, m->need) ? 0 : m->need;
+	/* asp and ssp wait for no round that others have to close: these may wait for this member.
+	 * So do they, whatever the policy is now, when an earlier one has opened the round. */
+	return (row->quorum == 0 || g->open.version != g->version) && rounds_unbound(g, m->need)
+		       ? 0
+		       : m->need;
 }
 
 static bool rounds_ready(const struct group *g, const struct group_member *m)
