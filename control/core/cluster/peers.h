@@ -71,6 +71,7 @@ struct node {
 	struct link *main;	 /* worker 0 to worker 0; NULL until wanted */
 	struct list links;
 	struct list calls; /* struct call.of_node */
+	uint32_t plans;	   /* COMBINEs among them */
 	uint64_t store_incarnation;
 	uint64_t incarnation; /* of its dataplane */
 	struct timer forget;  /* DOWN: when the directory forgets its copies */

@@ -4,6 +4,10 @@
 #include "events.h"
 #include "gossip.h"
 
+enum {
+	CALLS_PLANS_MAX = 256,	  /* a quarter of the slots for messages */
+	CALLS_PLANS_NODE_MAX = 32 /* that one dead node can hold */
+};
 enum { CALLS_SOON = 4, CALLS_SOON_MORE = 10 }; /* pauses of up to 160 ms, for 1.5 s in all */
 
 void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
@@ -23,8 +27,27 @@ static void calls_transmit(struct control *c, struct call *call)
 		m->have.value = NULL;
 }
 
+static void calls_plan_count(struct control *c, const struct call *call, int32_t by)
+{
+	if (call->message.kind != MESSAGE_COMBINE)
+		return;
+	c->cluster->calls.plans += (uint32_t)by;
+	call->node->plans += (uint32_t)by;
+}
+
+bool calls_plans_full(const struct control *c)
+{
+	return c->cluster->calls.plans >= CALLS_PLANS_MAX;
+}
+
+bool calls_plan_fits(const struct control *c, const struct node *n)
+{
+	return !calls_plans_full(c) && n->plans < CALLS_PLANS_NODE_MAX;
+}
+
 static void calls_free(struct control *c, struct call *call)
 {
+	calls_plan_count(c, call, -1);
 	timers_cancel(&c->timers, &call->timer);
 	list_remove(&call->of_node);
 	call->message.request = 0; /* no answer finds it any more */
@@ -94,6 +117,7 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 		return NULL;
 	call->node = n;
 	call->message = *m;
+	calls_plan_count(c, call, 1);
 	calls_number(c, call);
 	if (m->kind == MESSAGE_GET && m->get.why == MESSAGE_GET_LOCATE)
 		call->message.request |= CALLS_LOCATE;

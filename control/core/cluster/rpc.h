@@ -44,6 +44,7 @@ struct calls {
 	struct pool pool;
 	uint64_t count; /* of all calls so far; starts at random, so that answers to an earlier
 			   process of this node match none */
+	uint32_t plans; /* open COMBINEs, of all nodes */
 };
 
 void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
@@ -53,6 +54,12 @@ void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
 struct call *calls_start(struct control *c, struct node *n, const struct message *m,
 			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner);
 void calls_cancel(struct control *c, struct call *call);
+/* Whether one more COMBINE to the node fits beside the open ones. A plan has thousands of them:
+ * more at a time than the dataplane has slots for messages would be lost, and other messages with
+ * them.
+ */
+bool calls_plan_fits(const struct control *c, const struct node *n);
+bool calls_plans_full(const struct control *c); /* whatever the node */
 /* Continues a call as another request, which its message holds now; its end must return true. Sends
  * it now, or later, after retry_ns. */
 void calls_reuse(struct control *c, struct call *call, bool later);

@@ -145,6 +145,8 @@ struct reduce_plan {
 	uint64_t
 		level_ns[CONTROL_PLAN_LEVELS_MAX]; /* when the last sum over a level was complete */
 	uint64_t shown;	    /* its number in reduces.last; 0: not yet there */
+	uint32_t next;	    /* `held`: the vertex to tell next */
+	bool held;	    /* vertices or receivers are to be told when others have answered */
 	bool repaired;	    /* vertices have begun again */
 	struct graph graph; /* without vertices: there is no plan */
 	struct graph_run run;
@@ -508,8 +510,10 @@ void reduce_resume(struct control *c, struct reduce *r, uint32_t v);
 
 /* ---- vertices.c ------------------------------------------------------------------------------ */
 
-/* Sends COMBINE for all dirty vertices. */
+/* Sends COMBINE for all dirty vertices, as far as open ones leave room; the rest follows. */
 void reduce_tell_all(struct control *c, struct reduce *r);
+/* A COMBINE was answered: sends what was held back. */
+void reduce_tell_more(struct control *c, struct reduce *r);
 /* Periodic: repeats COMBINE for all vertices, so that participants know the coordinator lives. */
 void reduce_beat(struct control *c, struct reduce *r);
 /* Whether the vertex' slot has all its sources. */

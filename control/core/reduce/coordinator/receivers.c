@@ -62,6 +62,7 @@ static bool receiver_answered(struct control *c, struct call *call, const struct
 		return true;
 	g->call = NULL;
 	g->missed = g->missed && answer == NULL;
+	reduce_tell_more(c, r);
 	if (status == 0 || status == -ESTALE)
 		return false;
 	if ((status == -ENOSPC || status == -EFBIG) && g->request)
@@ -97,8 +98,12 @@ void reduce_receivers_tell(struct control *c, struct reduce *r)
 	{
 		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
-		if (g->dirty)
+		if (!g->dirty)
+			continue;
+		if (g->call || calls_plan_fits(c, peers_node(c, g->node)))
 			receiver_tell(c, r, g);
+		else
+			r->plan.held = true;
 	}
 }
 

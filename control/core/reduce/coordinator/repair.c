@@ -267,12 +267,17 @@ static void repair_done(struct control *c, struct reduce *r, uint32_t v)
 static struct reduce_vertex *repair_vertex(struct reduce *r, const struct node *n,
 					   const struct message_combined *in)
 {
-	for (uint32_t v = 0; r && v < r->plan.graph.vertices; v++) {
-		struct reduce_vertex *p = &r->plan.vertex[v];
+	for (uint32_t i = 0; r && i < r->plan.graph.slots; i++) {
+		if (r->plan.run.slot[i].host != n->number)
+			continue;
+		for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
+			struct reduce_vertex *p =
+				&r->plan.vertex[graph_vertex_of(&r->plan.graph, j, i)];
 
-		if (p->generation == in->generation && reduce_is(p, RUN_STARTED) &&
-		    reduce_host(p) == n->number && object_id_equal(&p->id, &in->id))
-			return p;
+			if (p->generation == in->generation && reduce_is(p, RUN_STARTED) &&
+			    object_id_equal(&p->id, &in->id))
+				return p;
+		}
 	}
 	return NULL;
 }

@@ -83,8 +83,7 @@ void reduce_fill_message(struct control *c, struct call *call)
 	}
 }
 
-static bool reduce_combine_answered(struct control *c, struct call *call,
-				    const struct message *answer)
+static bool reduce_combine_ended(struct control *c, struct call *call, const struct message *answer)
 {
 	struct reduce_vertex *p = call->owner;
 	struct reduce *r = p->reduce;
@@ -116,6 +115,18 @@ static bool reduce_combine_answered(struct control *c, struct call *call,
 	return false;
 }
 
+static bool reduce_combine_answered(struct control *c, struct call *call,
+				    const struct message *answer)
+{
+	struct object_id target = call->message.combine.target;
+	bool later = reduce_combine_ended(c, call, answer); /* may free the reduce */
+	struct reduce *r = later ? NULL : reduce_find(c, &target);
+
+	if (r)
+		reduce_tell_more(c, r);
+	return later;
+}
+
 static void reduce_tell(struct control *c, struct reduce *r, struct reduce_vertex *p)
 {
 	struct message m = {.kind = MESSAGE_COMBINE};
@@ -144,6 +155,10 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 		memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 	p->call = calls_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
 			      c->config.call_ns, reduce_combine_answered, p);
+	if (p->call == NULL) { /* too many calls are open */
+		r->plan.run.vertex[v] |= RUN_DIRTY;
+		r->plan.held = true;
+	}
 }
 
 /* Whether other nodes have got COMBINEs, and none of them has answered one. */
@@ -163,18 +178,57 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 	return informed;
 }
 
+/* Whether a dirty vertex can be told now. One that is being told gives its place up. */
+static bool reduce_tell_fits(struct control *c, struct reduce *r, const struct reduce_vertex *p)
+{
+	if (p->call || calls_plan_fits(c, peers_node(c, reduce_host(p))))
+		return true;
+	r->plan.held = true;
+	return false;
+}
+
+/* From one vertex on; they are in an order that takes the nodes in turns. */
+static void reduce_tell_from(struct control *c, struct reduce *r, uint32_t v, bool wait)
+{
+	for (; v < r->plan.graph.vertices; v++) {
+		struct reduce_vertex *p = &r->plan.vertex[v];
+
+		if (!reduce_is(p, RUN_DIRTY) || !reduce_is(p, RUN_STARTED) ||
+		    (wait && reduce_host(p) == c->cluster->self->number))
+			continue;
+		if (reduce_tell_fits(c, r, p))
+			reduce_tell(c, r, p);
+		else if (v < r->plan.next)
+			r->plan.next = v;
+	}
+}
+
 void reduce_tell_all(struct control *c, struct reduce *r)
 {
 	bool wait = r->plan.graph.values && reduce_unheard(c, r);
 
-	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
-		struct reduce_vertex *p = &r->plan.vertex[v];
+	r->plan.held = false;
+	r->plan.next = UINT32_MAX;
+	reduce_tell_from(c, r, 0, wait);
+	if (reduce_gathers(r) && !wait)
+		reduce_receivers_tell(c, r);
+}
 
+void reduce_tell_more(struct control *c, struct reduce *r)
+{
+	if (!r->plan.held || r->state == REDUCE_ENDED)
+		return;
+	for (; r->plan.next < r->plan.graph.vertices; r->plan.next++) {
+		struct reduce_vertex *p = &r->plan.vertex[r->plan.next];
+
+		if (calls_plans_full(c))
+			return;
+		/* one whose node has too many waits for the watchdog: that node may be dead */
 		if (reduce_is(p, RUN_DIRTY) && reduce_is(p, RUN_STARTED) &&
-		    !(wait && reduce_host(p) == c->cluster->self->number))
+		    reduce_tell_fits(c, r, p))
 			reduce_tell(c, r, p);
 	}
-	if (reduce_gathers(r) && !wait)
+	if (reduce_gathers(r))
 		reduce_receivers_tell(c, r);
 }
 

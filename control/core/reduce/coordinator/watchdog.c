@@ -56,6 +56,8 @@ static void watch_fire(struct control *c, struct timer *t)
 	}
 	if (watch_filled(r))
 		watch_roots(c, r);
+	if (r->plan.held) /* nothing of its own was open that would send the rest */
+		reduce_tell_all(c, r);
 	reduce_feed_return(c, r);
 }
 
