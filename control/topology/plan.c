@@ -48,7 +48,7 @@ static void plan_request(struct plan *p)
 	p->limits = planner_limits_usual;
 	p->limits.twotree_bytes_max = UINT64_MAX;
 	if (a->simulate) { /* no graph is built */
-		p->limits.graph.gather_slots_max = p->limits.graph.fan_in_max = GRAPH_SLOTS_MAX;
+		p->limits.flat_slots_max = p->limits.graph.fan_in_max = GRAPH_SLOTS_MAX;
 		p->limits.graph.parts_max = p->limits.route_segments_max = 1 << 20;
 		p->limits.vertices_max = UINT32_MAX;
 	}

@@ -89,7 +89,7 @@ void count_plans(void)
 		half.level[l] =
 			(struct network_level){l ? 6 : 7, false, (uint8_t)l, 20000, 1250000000};
 	}
-	wide.graph.gather_slots_max = GRAPH_SLOTS_MAX;
+	wide.flat_slots_max = GRAPH_SLOTS_MAX;
 	wide.vertices_max = UINT32_MAX;
 	wide.segments_max = GRAPH_SEGMENTS_MAX - 1;
 	count_plan("plan-512", NULL, 512, &w, &planner_limits_usual);

@@ -57,7 +57,7 @@ static void take_request(struct input *in, struct planner_request *q, struct pla
 
 	*limits = planner_limits_usual;
 	if (flags & 1)
-		limits->graph.gather_slots_max = limits->segments_max = GRAPH_SLOTS_MAX;
+		limits->flat_slots_max = limits->segments_max = GRAPH_SLOTS_MAX;
 	*q = (struct planner_request){
 		.everyone = flags & 2, .rate_seen = flags & 4, .group = group, .limits = limits};
 	q->size = take_wide(in);

@@ -44,7 +44,7 @@ static void many_slots_share_segments(void **state)
 	struct planner_limits wide = planner_limits_usual;
 	static const struct {
 		uint32_t slots, segments;
-	} of[] = {{64, 64}, {65, 64}, {128, 64}, {129, 63}, {254, 32}, {1024, 8}};
+	} of[] = {{64, 64}, {65, 64}, {128, 64}, {129, 64}, {257, 63}, {1024, 16}};
 
 	for (uint32_t k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
 		struct planner_request q = planner_asked(of[k].slots, 1, 0, 64 << 20);
@@ -53,7 +53,7 @@ static void many_slots_share_segments(void **state)
 
 		assert_int_equal(planner_choose(&q, &c), 0);
 		assert_ptr_equal(c.planner, k ? &planner_dary : &planner_chains);
-		wide.graph.gather_slots_max = GRAPH_SLOTS_MAX;
+		wide.flat_slots_max = GRAPH_SLOTS_MAX;
 		q.limits = &wide;
 		assert_int_equal(planner_choose(&q, &c), 0);
 		assert_ptr_equal(c.planner, &planner_chains);
@@ -80,7 +80,7 @@ static void each_slot_may_have_a_segment(void **state)
 		struct planner_choice c;
 
 		wide.vertices_max = UINT32_MAX;
-		wide.graph.gather_slots_max = GRAPH_SLOTS_MAX;
+		wide.flat_slots_max = GRAPH_SLOTS_MAX;
 		wide.segments_max = GRAPH_SLOTS_MAX;
 		q.limits = &wide;
 		assert_int_equal(planner_choose(&q, &c), 0);

@@ -45,7 +45,7 @@ static void no_slot_is_inside_both_trees(void **state)
 {
 	struct planner_limits wide = planner_limits_usual;
 
-	wide.graph.gather_slots_max = GRAPH_SLOTS_MAX;
+	wide.flat_slots_max = GRAPH_SLOTS_MAX;
 	for (uint32_t n = 3; n <= 300; n++) {
 		struct planner_request q = request(n, 1 << 20, n % 3 > 0);
 		uint32_t most = 1;

@@ -17,7 +17,7 @@ static const char *chain_unfit(const struct planner_request *q)
 
 	if (!q->everyone)
 		return PLANNER_ONE_READER;
-	if (p < 2 || p > q->limits->graph.gather_slots_max)
+	if (p < 2 || p > q->limits->flat_slots_max)
 		return PLANNER_SLOTS;
 	if (segments < 2 || segments >= q->limits->graph.parts_max || segments > GRAPH_SEGMENTS_MAX)
 		return PLANNER_SEGMENTS;

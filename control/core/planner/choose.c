@@ -9,9 +9,8 @@
 #include <string.h>
 #include "cost.h"
 #include "planner.h"
+#include "route.h"
 #include "segment.h"
-
-enum { CHOOSE_STARTS = 4 };
 
 const struct planner *const planner_table[] = {&planner_dary,	     &planner_chains,
 					       &planner_exchange,    &planner_twotree,
@@ -22,13 +21,14 @@ const struct planner *const planner_table[] = {&planner_dary,	     &planner_chai
 					       &planner_hips_server, NULL};
 
 const struct planner_limits planner_limits_usual = {
-	.graph = {.gather_slots_max = 64, /* with more, one tree is faster: docs/tried.md */
+	.graph = {.gather_slots_max = GRAPH_SLOTS_MAX,
 		  .fan_in_max = 120,
 		  .group_max = 120, /* with the edges at most parts_max */
 		  .parts_max = 255,
 		  .value_bytes_max = OBJECT_INLINE_MAX},
 	.segments_max = 64,
-	.vertices_max = 8192, /* each is told to its node in a message of its own */
+	.flat_slots_max = 64,  /* with more, one tree is faster: docs/tried.md */
+	.vertices_max = 16384, /* each is told to its node in a message of its own */
 	.segment_chunks = 16,
 	.segment_chunks_unseen = 2, /* the last one is withheld until commit */
 	.segments_unseen_max = 16,  /* each node is told of each segment */
@@ -115,15 +115,12 @@ static int choose_check(const struct planner_request *q)
 	return sum == q->present ? 0 : -EINVAL;
 }
 
-/* Until all nodes know what they are to build: the coordinator tells a node of each vertex, and
- * that asks for its streams; values are pushed unasked. These starts overlap: docs/tried.md has how
- * much. */
+/* Values are pushed unasked. */
 static uint64_t choose_setup_ns(const struct planner_request *q, const struct planner_choice *c)
 {
 	uint64_t vertices = (uint64_t)c->size.slots * c->size.segments + c->size.relays;
-	uint64_t overlap = CHOOSE_STARTS * (c->planner == &planner_exchange ? 2 : 1);
 
-	return cost_whole((double)vertices * (double)planner_best(q).start_ns / (double)overlap);
+	return route_setup_ns(q, vertices) / (c->planner == &planner_exchange ? 2 : 1);
 }
 
 static void choose_shape(const struct planner_request *q, struct planner_choice *c)

@@ -14,7 +14,7 @@ static uint32_t circulant_segments(const struct planner_request *q)
 
 static const char *circulant_unfit(const struct planner_request *q)
 {
-	return route_unfit(q, circulant_segments(q));
+	return route_unfit(q, circulant_segments(q), q->limits->flat_slots_max);
 }
 
 static struct route_hop circulant_next(const struct planner_request *q, uint32_t slots,

@@ -6,7 +6,7 @@
  * send to the same node at a time.
  */
 #include "cost.h"
-#include "planner.h"
+#include "route.h"
 #include "segment.h"
 
 static const char *exchange_unfit(const struct planner_request *q)
@@ -32,15 +32,14 @@ static const char *exchange_unfit(const struct planner_request *q)
 
 static void exchange_shape(const struct planner_request *q, struct planner_choice *c)
 {
-	struct topology_link l = cost_known(planner_best(q));
+	struct route_round round = route_round(q);
 	uint32_t p = planner_slots(q);
 
 	c->first = 0;
 	c->prefer = GRAPH_NODE_NONE;
 	c->size = (struct graph_size){p, p, 0, false};
-	c->estimate_ns =
-		cost_whole((double)l.start_ns + 2 * (double)l.latency_ns +
-			   2 * (double)q->size * (p - 1) / p * 1e9 / (double)l.bytes_per_s);
+	c->estimate_ns = cost_whole((double)planner_best(q).start_ns +
+				    2 * (round.latency + round.bytes * round.level_ns));
 }
 
 static void exchange_build(const struct planner_request *q, const struct planner_choice *c,

@@ -18,7 +18,7 @@ static const char *halving_unfit(const struct planner_request *q)
 
 	if (p & (p - 1))
 		return "the number of contributors is no power of two";
-	return route_unfit(q, halving_segments(q));
+	return route_unfit(q, halving_segments(q), q->limits->flat_slots_max);
 }
 
 /* The highest bit in which a slot differs from the root is the first one that it gives up. */

@@ -4,6 +4,7 @@
  * others directly (diffuse) and gives the sum to all others directly (collect): the fewest hops,
  * for p - 1 streams into each node at once. HiPS (Geng et al., NetAI 2018) calls it mesh.
  */
+#include "cost.h"
 #include "route.h"
 
 static uint32_t mesh_segments(const struct planner_request *q)
@@ -15,7 +16,7 @@ static const char *mesh_unfit(const struct planner_request *q)
 {
 	if (planner_slots(q) - 1 > q->limits->graph.fan_in_max)
 		return PLANNER_SLOTS;
-	return route_unfit(q, mesh_segments(q));
+	return route_unfit(q, mesh_segments(q), q->limits->flat_slots_max);
 }
 
 static struct route_hop mesh_next(const struct planner_request *q, uint32_t slots,
@@ -26,11 +27,13 @@ static struct route_hop mesh_next(const struct planner_request *q, uint32_t slot
 
 static void mesh_shape(const struct planner_request *q, struct planner_choice *c)
 {
-	uint32_t p = planner_slots(q);
+	struct route_round round = route_round(q);
+	double chunks = (double)(planner_slots(q) - 1) * q->chunk_bytes; /* of all others */
 
 	route_shape(q, mesh_segments(q),
-		    route_ns(planner_best(q), q->chunk_bytes, 1, p - 1,
-			     route_both_ways(2.0 * (double)q->size * (p - 1) / p)),
+		    cost_whole((double)planner_best(q).start_ns +
+			       2 * (round.latency + chunks * round.level_ns) +
+			       route_both_ways(2 * round.bytes) * round.level_ns),
 		    c);
 }
 

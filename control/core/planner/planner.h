@@ -24,6 +24,7 @@ struct planner;
 struct planner_limits {
 	struct graph_limits graph;
 	uint32_t segments_max;	 /* of an allreduce */
+	uint32_t flat_slots_max; /* of segments that do not go along the levels of a network */
 	uint32_t vertices_max;	 /* of an allreduce: with many slots there are fewer segments */
 	uint32_t segment_chunks; /* the fewest of a segment that is passed on by chunks */
 	uint32_t segment_chunks_unseen; /* the same while no rate was measured */

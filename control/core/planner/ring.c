@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Planner `ring`: a flat ring over all nodes of a network, one segment per node: the baseline of
- * HiPS. The ring visits the places in the order of an n-ary reflected Gray code, so that each hop
- * crosses one link, but for the last one where a level has an odd number of members. 2 (N - 1)
- * start-ups, and the bytes of one port. (Patarasu and Yuan, JPDC 2009, for the ring; Knuth, TAOCP
- * 7.2.1.1, for the code.) `chains` is the same without a network.
+ * Planner `ring`: a flat ring over all nodes of a network, one segment per node or, of many, fewer:
+ * the baseline of HiPS. The ring visits the places in the order of an n-ary reflected Gray code, so
+ * that each hop crosses one link, but for the last one where a level has an odd number of members.
+ * 2 (N - 1) start-ups, and the bytes of one port. (Patarasu and Yuan, JPDC 2009, for the ring;
+ * Knuth, TAOCP 7.2.1.1, for the code.) `chains` is the same without a network.
  */
 #include "route.h"
+#include "segment.h"
+
+enum { RING_SEGMENTS = 16 }; /* of many places: the roots are as far apart as fills the ring */
+
+/* One for each place, as far as they fit. */
+static uint32_t ring_segments(const struct planner_request *q)
+{
+	uint32_t fit = route_segments(q);
+	uint64_t chunks = segment_chunks(q->size, q->chunk_bytes);
+
+	if (chunks < fit)
+		fit = (uint32_t)chunks;
+	if (q->network->places <= fit)
+		return q->network->places;
+	return fit < RING_SEGMENTS ? fit : RING_SEGMENTS;
+}
 
 static const char *ring_unfit(const struct planner_request *q)
 {
 	if (!route_full(q))
 		return PLANNER_NETWORK;
-	return route_unfit(q, q->network->places);
+	return route_unfit(q, ring_segments(q), GRAPH_SLOTS_MAX);
 }
 
 /* A place's number in that ring. Digit i is the coordinate of level i. */
@@ -48,9 +64,10 @@ static struct route_hop ring_next(const struct planner_request *q, uint32_t slot
 				  uint32_t segments, uint32_t segment, uint32_t slot)
 {
 	const struct network *w = q->network;
-	uint32_t to = ring_place(w, (ring_index(w, slot) + 1) % w->places), rail = 0;
+	uint32_t index = ring_index(w, slot), rail = 0;
+	uint32_t to = ring_place(w, (index + 1) % w->places);
 
-	if (slot == segment)
+	if (index == (uint64_t)segment * w->places / segments)
 		return (struct route_hop){slot, rail};
 	for (uint32_t l = 0; l < w->levels; l++)
 		if (network_coordinate(w, slot, l) != network_coordinate(w, to, l))
@@ -69,12 +86,13 @@ static uint32_t ring_feeder(const struct planner_request *q, uint32_t slots, uin
 
 static void ring_shape(const struct planner_request *q, struct planner_choice *c)
 {
-	uint32_t p = planner_slots(q);
+	uint32_t p = planner_slots(q), segments = ring_segments(q);
+	double passed = segments < p ? 1 : (double)(p - 1) / p; /* else each has a root */
 
-	route_shape(q, p,
-		    route_ns(planner_best(q), q->chunk_bytes, p - 1, 1,
-			     2.0 * (double)q->size * (p - 1) / p),
-		    c);
+	route_shape(
+		q, segments,
+		route_ns(planner_best(q), q->chunk_bytes, p - 1, 1, 2 * (double)q->size * passed),
+		c);
 }
 
 static void ring_build(const struct planner_request *q, const struct planner_choice *c,

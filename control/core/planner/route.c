@@ -7,7 +7,18 @@
 #include "cost.h"
 #include "segment.h"
 
-const char *route_unfit(const struct planner_request *q, uint32_t segments)
+enum { ROUTE_STARTS = 4 }; /* that overlap: docs/tried.md has how many */
+
+uint32_t route_segments(const struct planner_request *q)
+{
+	const struct planner_limits *limits = q->limits;
+	uint32_t fit = limits->vertices_max / planner_slots(q);
+
+	fit = fit < limits->route_segments_max ? fit : limits->route_segments_max;
+	return fit < limits->graph.parts_max ? fit : limits->graph.parts_max - 1;
+}
+
+const char *route_unfit(const struct planner_request *q, uint32_t segments, uint32_t most)
 {
 	const struct graph_limits *limits = &q->limits->graph;
 	uint32_t p = planner_slots(q);
@@ -16,13 +27,11 @@ const char *route_unfit(const struct planner_request *q, uint32_t segments)
 		return PLANNER_ONE_READER;
 	if (q->whole)
 		return PLANNER_WHOLE;
-	if (p < 2 || p > limits->gather_slots_max)
+	if (p < 2 || p > limits->gather_slots_max || p > most)
 		return PLANNER_SLOTS;
 	if (q->groups != p || q->present != q->needed)
 		return PLANNER_LATE;
-	if (segments < 2 || segments >= limits->parts_max ||
-	    segments > q->limits->route_segments_max ||
-	    (uint64_t)segments * p > q->limits->vertices_max)
+	if (segments < 2 || segments > route_segments(q))
 		return PLANNER_SEGMENTS;
 	return segment_chunks(q->size, q->chunk_bytes) < segments ? PLANNER_SMALL : NULL;
 }
@@ -80,6 +89,49 @@ void route_fill(const struct planner_request *q, route_next *next, route_feeder 
 	}
 }
 
+/* Of a level: hops that end or begin at a node's busiest port, if each other coordinate gets one.
+ */
+static uint32_t route_crossings(const struct network_level *l)
+{
+	uint32_t hops = 0;
+
+	if (!l->ring)
+		return l->members - 1;
+	for (uint32_t steps = 1; 2 * steps <= l->members; steps++)
+		hops += steps; /* network_rail_towards */
+	return hops;
+}
+
+struct route_round route_round(const struct planner_request *q)
+{
+	const struct network *w = q->network;
+	struct topology_link link = cost_known(planner_best(q));
+	uint32_t p = planner_slots(q);
+	double size = (double)q->size, byte_ns = 1e9 / (double)link.bytes_per_s;
+	struct route_round r = {size * (p - 1) / p, (double)link.latency_ns, byte_ns};
+
+	if (w == NULL || w->levels == 0 || network_rails(w) == 1 || p != w->places)
+		return r;
+	r = (struct route_round){0};
+	for (uint32_t i = 0; i < w->levels; i++) {
+		const struct network_level *l = &w->level[i];
+		double bytes = size * route_crossings(l) / l->members;
+		double latency =
+			(double)(l->latency_ns > link.latency_ns ? l->latency_ns : link.latency_ns);
+		double own_ns = l->bytes_per_s ? 1e9 / (double)l->bytes_per_s : byte_ns;
+
+		r.bytes = bytes > r.bytes ? bytes : r.bytes;
+		r.level_ns = own_ns > r.level_ns ? own_ns : r.level_ns;
+		r.latency += latency * (l->ring ? l->members / 2 : 1);
+	}
+	return r;
+}
+
+uint64_t route_setup_ns(const struct planner_request *q, uint64_t vertices)
+{
+	return cost_whole((double)vertices * (double)planner_best(q).start_ns / ROUTE_STARTS);
+}
+
 enum { ROUTE_MORE = 18 };
 
 double route_both_ways(double bytes)
@@ -122,4 +174,5 @@ void route_book_places(const struct planner_request *q, struct graph *g)
 		s->host = q->group[i].node;
 		s->wants = s->booked = (uint16_t)q->group[i].count;
 	}
+	g->eager = true; /* of many readers that come in turn, each would change others' feeders */
 }

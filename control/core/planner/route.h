@@ -12,9 +12,11 @@
 
 #include "planner.h"
 
+/* The most segments that a graph of that request may have. */
+uint32_t route_segments(const struct planner_request *q);
 /* NULL, or why an allreduce in so many segments cannot be a graph: all contributions must be there,
- * each slot one node's, and there must be enough chunks. */
-const char *route_unfit(const struct planner_request *q, uint32_t segments);
+ * each slot one node's, `most` at most, and there must be enough chunks. */
+const char *route_unfit(const struct planner_request *q, uint32_t segments, uint32_t most);
 /* The choice of a planner by routes: so many segments, readers fed along the trees. */
 void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,
 		 struct planner_choice *c);
@@ -28,9 +30,21 @@ void route_fill(const struct planner_request *q, route_next *next, route_feeder 
 
 /* Of a network: whether each place has exactly one group; then slot i can be place i. */
 bool route_full(const struct planner_request *q);
-/* Books each group into the slot of its node's place. */
+/* Books each group into the slot of its node's place; all get the target. */
 void route_book_places(const struct planner_request *q, struct graph *g);
 
+/* One round in which each node sends an equal part of the size to each other one, over the network
+ * if it is known: nodes between relay. */
+struct route_round {
+	double bytes;	 /* through the busiest port */
+	double latency;	 /* of the longest way, in nanoseconds */
+	double level_ns; /* a byte on the slowest level */
+};
+struct route_round route_round(const struct planner_request *q);
+
+/* Until all nodes know what they are to build: the coordinator tells a node of each vertex, and
+ * that asks for its streams. */
+uint64_t route_setup_ns(const struct planner_request *q, uint64_t vertices);
 /* Bytes, and what more they take where connections carry chunks both ways: docs/tried.md. */
 double route_both_ways(double bytes);
 /*

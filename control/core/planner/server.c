@@ -18,7 +18,7 @@ static const char *server_unfit(const struct planner_request *q)
 
 	if (server_segments(q) >= p || p - 1 > q->limits->graph.fan_in_max)
 		return PLANNER_SLOTS;
-	return route_unfit(q, server_segments(q));
+	return route_unfit(q, server_segments(q), q->limits->flat_slots_max);
 }
 
 static struct route_hop server_next(const struct planner_request *q, uint32_t slots,

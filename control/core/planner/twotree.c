@@ -29,7 +29,7 @@ static const char *twotree_unfit(const struct planner_request *q)
 		return PLANNER_WHOLE;
 	if (q->present != q->needed)
 		return PLANNER_LATE;
-	if (n < TWOTREE_SLOTS_MIN || n > q->limits->graph.gather_slots_max)
+	if (n < TWOTREE_SLOTS_MIN || n > q->limits->flat_slots_max)
 		return PLANNER_SLOTS;
 	if (segment_chunks(q->size, q->chunk_bytes) < 2)
 		return PLANNER_SMALL;
