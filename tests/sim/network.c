@@ -15,8 +15,12 @@ void network_init(struct network *n, struct events *events, uint32_t count,
 		  const struct network_link *link, uint64_t seed, bool v6)
 {
 	assert(count <= NETWORK_ENDPOINTS_MAX);
-	*n = (struct network){
-		.events = events, .count = count, .ports = 1, .v6 = v6, .pool_free = UINT32_MAX};
+	*n = (struct network){.events = events,
+			      .count = count,
+			      .rails = 1,
+			      .ports = 1,
+			      .v6 = v6,
+			      .pool_free = UINT32_MAX};
 	n->prng = prng_fork(seed, 0x6e6574);
 	n->endpoints = calloc(count, sizeof(*n->endpoints));
 	n->pair_sent = calloc((size_t)count * count, sizeof(*n->pair_sent));
@@ -26,6 +30,19 @@ void network_init(struct network *n, struct events *events, uint32_t count,
 	assert(n->endpoints && n->pair_sent && n->pool != MAP_FAILED);
 	for (uint32_t i = 0; i < count; i++)
 		n->endpoints[i].link = *link;
+}
+
+void network_rails_set(struct network *n, uint32_t rails,
+		       struct network_hop (*hop)(const void *context, uint32_t at, uint32_t to),
+		       const void *context)
+{
+	n->endpoints = realloc(n->endpoints, (size_t)n->count * rails * sizeof(*n->endpoints));
+	assert(n->endpoints);
+	for (uint32_t r = 1; r < rails; r++)
+		memcpy(&n->endpoints[r * n->count], n->endpoints, n->count * sizeof(*n->endpoints));
+	n->rails = rails;
+	n->hop = hop;
+	n->hop_context = context;
 }
 
 void network_free(struct network *n)
@@ -110,7 +127,7 @@ void network_faults_all(struct network *n, const struct network_faults *f)
 	half.reorder_ppm /= 2;
 	half.corrupt_ppm /= 2;
 	half.jitter_ns /= 2;
-	for (uint32_t i = 0; i < n->count; i++)
+	for (uint32_t i = 0; i < n->count * n->rails; i++)
 		n->endpoints[i].up.faults = n->endpoints[i].down.faults = half;
 }
 
@@ -192,9 +209,16 @@ static void network_wire(struct network *n, struct network_endpoint *e, struct n
 	p->extra_ns = 0;
 }
 
+/* The next hop of a packet; over one switch there is no other. */
+static struct network_hop network_hop(const struct network *n, const struct network_packet *p)
+{
+	return n->rails > 1 && p->at != p->to ? n->hop(n->hop_context, p->at, p->to)
+					      : (struct network_hop){p->to, 0, 0};
+}
+
 static void network_enter(struct network *n, struct network_packet *p)
 {
-	struct network_endpoint *from = &n->endpoints[p->from];
+	struct network_endpoint *from = &n->endpoints[network_hop(n, p).sends * n->count + p->at];
 	uint64_t out_ns = network_queue(n, from, &from->up, p);
 	if (out_ns)
 		network_wire(n, from, &from->up, p, out_ns, network_at_switch);
@@ -205,7 +229,7 @@ static void network_enter(struct network *n, struct network_packet *p)
 void network_send(struct network *n, struct network_packet *p, uint32_t from,
 		  const struct net_addr *to, uint8_t ecn)
 {
-	p->from = from;
+	p->from = p->at = from;
 	p->to = network_endpoint_of(n, to);
 	p->to_port = (uint16_t)(to->port - NETWORK_PORT);
 	p->ecn = ecn;
@@ -238,13 +262,15 @@ static void network_at_switch(void *context, uint64_t index)
 {
 	struct network *n = context;
 	struct network_packet *p = &n->pool[index];
-	struct network_endpoint *to = &n->endpoints[p->to];
-	uint32_t side = n->endpoints[p->from].side;
+	struct network_hop hop = network_hop(n, p);
+	struct network_endpoint *to = &n->endpoints[hop.takes * n->count + hop.to];
+	uint32_t side = n->endpoints[p->at].side;
 	if (side != to->side && !(n->one_way && side < to->side)) {
 		n->drops_partition++;
 		network_discard(n, p);
 		return;
 	}
+	p->at = hop.to;
 	uint64_t out_ns = network_queue(n, to, &to->down, p);
 	if (out_ns)
 		network_wire(n, to, &to->down, p, out_ns, network_at_host);
@@ -256,6 +282,14 @@ static void network_at_host(void *context, uint64_t index)
 {
 	struct network *n = context;
 	struct network_packet *p = &n->pool[index];
+	if (n->endpoints[p->at].is_down) {
+		network_discard(n, p);
+		return;
+	}
+	if (p->at != p->to) {
+		network_enter(n, p);
+		return;
+	}
 	n->delivered++;
 	if (n->endpoints[p->to].is_down)
 		network_discard(n, p);

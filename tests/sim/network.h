@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A model network under virtual time: endpoints around one non-blocking switch, each on a link
- * with an up and a down direction. A direction is a FIFO of buffer_bytes drained at rate_bps
- * (tail drop, ECN mark above ecn_bytes), then half the link's propagation delay. The faults of a
- * direction strike behind its queue, so a lost packet has used the link, as on a wire.
+ * with an up and a down direction. With network_rails an endpoint has several such links, and
+ * packets for others pass through it, as a network of servers (BCube, a torus) needs it. A
+ * direction is a FIFO of buffer_bytes drained at rate_bps (tail drop, ECN mark above ecn_bytes),
+ * then half the link's propagation delay. The faults of a direction strike behind its queue, so a
+ * lost packet has used the link, as on a wire.
  *
  * Everything random comes from the network's own generator: the same seed and the same calls give
  * the same run. One thread; needs the heap.
@@ -13,6 +15,7 @@
 
 #include "internal/ids.h"
 #include "events.h"
+#include "places.h"
 #include "prng.h"
 
 enum {
@@ -37,6 +40,7 @@ struct network_link {
 
 struct network_packet {
 	uint32_t from, to; /* endpoint indices */
+	uint32_t at;	   /* that sends it now: `from`, or one on the way */
 	uint16_t length;   /* UDP payload bytes */
 	uint16_t from_port,
 		to_port; /* the how manieth of the endpoint's; the sender says its own */
@@ -79,6 +83,10 @@ struct network {
 	struct prng prng;
 	struct network_endpoint *endpoints;
 	uint32_t count;
+	uint32_t rails; /* links of an endpoint; those of rail r are endpoints[r * count + i] */
+	/* With more than one: the next hop of a packet at one endpoint and for another. */
+	struct network_hop (*hop)(const void *context, uint32_t at, uint32_t to);
+	const void *hop_context;
 	uint16_t ports; /* of an endpoint */
 	bool v6, one_way;
 	struct network_packet *pool; /* slabs of packets, by index */
@@ -98,6 +106,10 @@ struct network {
 void network_init(struct network *n, struct events *events, uint32_t count,
 		  const struct network_link *link, uint64_t seed, bool v6);
 void network_free(struct network *n);
+/* Gives each endpoint so many links, all like its first, before anything is sent. */
+void network_rails_set(struct network *n, uint32_t rails,
+		       struct network_hop (*hop)(const void *context, uint32_t at, uint32_t to),
+		       const void *context);
 
 /* The address of an endpoint's first port, and back from any of them (UINT32_MAX: none of ours). */
 struct net_addr network_addr(const struct network *n, uint32_t endpoint);

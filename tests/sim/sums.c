@@ -17,6 +17,7 @@ enum step { IDLE, PUTTING, SEALING, REDUCING, GETTING, WAITING, DONE };
 struct client {
 	struct sums *sums;
 	uint32_t node, session, seq, slot;
+	uint32_t what; /* its source */
 	uint64_t generation, offset, arrives_ns, done_ns;
 	enum step step;
 	bool puts, gets, reduces;
@@ -26,17 +27,17 @@ struct sums {
 	struct sums_options o;
 	struct world w;
 	struct full_group g;
-	struct client client[SUMS_NODES];
+	struct client client[SUMS_NODES + SUMS_RESERVE];
 	uint64_t begin_ns, restarts;
 	uint32_t round;
-	uint64_t up[SUMS_NODES], down[SUMS_NODES]; /* of the links, when it began */
+	uint64_t up[SUMS_LINKS], down[SUMS_LINKS]; /* of the links, when it began */
 	uint64_t traced_up[SUMS_NODES], traced_down[SUMS_NODES];
 };
 
 /* What round k makes; before that come the sources. */
 static uint32_t sums_target(const struct sums *s)
 {
-	return SUMS_NODES + s->round;
+	return SUMS_NODES + SUMS_RESERVE + s->round;
 }
 
 static struct object_id sums_id(uint32_t what)
@@ -61,7 +62,15 @@ static void sums_fill(const struct sums *s, const struct client *k)
 	uint32_t *to = (uint32_t *)(void *)(s->g.full[k->node].n->store.base + k->offset);
 
 	for (uint64_t i = 0; i < s->o.size / 4; i++)
-		to[i] = sums_value(k->node, i);
+		to[i] = sums_value(k->what, i);
+}
+
+/* Sources, with those in reserve: of a network, where each node must have one, these are more. */
+static uint32_t sums_sources(const struct sums *s)
+{
+	uint32_t spare = (uint32_t)__builtin_popcount(s->o.kill);
+
+	return s->o.nodes + (s->o.network ? spare : 0);
 }
 
 static bool sums_killed(const struct sums *s, uint32_t node)
@@ -77,7 +86,7 @@ static void sums_judge(struct sums *s, const struct client *k)
 	for (uint64_t i = 0; i < s->o.size / 4; i++) {
 		uint32_t sum = 0;
 
-		for (uint32_t n = 0; n < s->o.nodes; n++)
+		for (uint32_t n = 0; n < sums_sources(s); n++)
 			sum += sums_killed(s, n) ? 0 : sums_value(n, i);
 		if (from[i] == sum)
 			continue;
@@ -91,7 +100,7 @@ static void sums_judge(struct sums *s, const struct client *k)
 
 struct packet {
 	struct session_request r;
-	struct object_id sources[SUMS_NODES];
+	struct object_id sources[SUMS_NODES + SUMS_RESERVE];
 };
 
 static void client_send(struct client *k, uint16_t op, enum step step, uint32_t what,
@@ -118,7 +127,7 @@ static void client_put(struct client *k)
 {
 	struct packet p = {.r = {.size = k->sums->o.size}};
 
-	client_send(k, SESSION_CREATE, PUTTING, k->node, &p);
+	client_send(k, SESSION_CREATE, PUTTING, k->what, &p);
 }
 
 static void client_get(struct client *k)
@@ -132,9 +141,9 @@ static void client_reduce(struct client *k)
 {
 	const struct sums_options *o = &k->sums->o;
 	struct packet p = {.r = {.flags = o->all ? SESSION_FLAG_ALLREDUCE : 0,
-				 .reduction = {SUM, U32, o->num, o->nodes}}};
+				 .reduction = {SUM, U32, o->num, sums_sources(k->sums)}}};
 
-	for (uint32_t i = 0; i < o->nodes; i++)
+	for (uint32_t i = 0; i < p.r.reduction.count; i++)
 		p.sources[i] = sums_id(i);
 	client_send(k, SESSION_REDUCE, REDUCING, sums_target(k->sums), &p);
 }
@@ -202,6 +211,9 @@ static void sums_reply(void *context, struct full *f, const struct full_reply *r
 	struct sums *s = context;
 	struct client *k = &s->client[f->n->index];
 
+	for (uint32_t i = s->o.nodes; i < sums_sources(s); i++)
+		if (f->n->index == 0 && s->client[i].session == reply->session)
+			k = &s->client[i];
 	if (reply->reply.op != SESSION_ATTACH && reply->reply.seq == k->seq)
 		client_answer(k, &reply->reply);
 }
@@ -226,6 +238,8 @@ static void sums_config(struct sums *s, struct node_options *n, struct control_c
 	c->stages_max = 512;
 	c->edges_max = 2048;
 	c->twotree_bytes = o->twotree_bytes;
+	c->network = o->places.network;
+	c->planner = o->planner ? places_planner(o->planner) : NULL;
 	if (o->nodes <= SUMS_NODES_FEW)
 		return;
 	n->config.buffers_max = c->stages_max = 2048;
@@ -244,15 +258,19 @@ static void sums_open(struct sums *s)
 
 	sums_config(s, &n, &c);
 	world_init(&s->w, o->nodes, &link, &n, o->seed, false);
+	if (o->places.rails > 1)
+		network_rails_set(&s->w.net, o->places.rails, places_hop, o->places.network);
 	full_open(&s->g, &s->w, &c, 0, o->latency_ns);
 	s->g.on_reply = sums_reply;
 	s->g.context = s;
 	world_run(&s->w, 10 * WORLD_S);
-	for (uint32_t i = 0; i < o->nodes; i++) {
-		int session = full_session(&s->g.full[i]);
+	for (uint32_t i = 0; i < sums_sources(s); i++) {
+		uint32_t node = i < o->nodes ? i : 0;
+		int session = full_session(&s->g.full[node]);
 
 		assert(session >= 0);
-		s->client[i] = (struct client){.sums = s, .node = i, .session = (uint32_t)session};
+		s->client[i] = (struct client){
+			.sums = s, .node = node, .what = i, .session = (uint32_t)session};
 		client_send(&s->client[i], SESSION_ATTACH, IDLE, 0, &(struct packet){.r = {0}});
 	}
 	world_run(&s->w, WORLD_S);
@@ -330,7 +348,8 @@ static void sums_kill(void *context, uint64_t argument)
 /* In seconds: 1 or, for all, 2(p-1)/p objects through a link. */
 static double sums_least(const struct sums_options *o)
 {
-	double alone = (double)o->size * 8 / (double)o->rate_bps;
+	uint32_t rails = o->places.rails > 1 ? o->places.rails : 1;
+	double alone = (double)o->size * 8 / (double)o->rate_bps / rails;
 
 	return alone * (o->all ? 2.0 * (o->nodes - 1) / o->nodes : 1);
 }
@@ -341,7 +360,7 @@ static void sums_prepare(struct sums *s)
 	struct sums_options *o = &s->o;
 	uint32_t spare = (uint32_t)__builtin_popcount(o->kill);
 
-	o->num = o->nodes - spare;
+	o->num = sums_sources(s) - spare;
 	for (uint32_t i = 0; i < o->nodes; i++)
 		s->client[i].puts = true;
 	s->begin_ns = world_now(&s->w);
@@ -350,7 +369,7 @@ static void sums_prepare(struct sums *s)
 		if (i < o->num)
 			client_act(&s->client[i], 0);
 	if (!o->stagger_ns) {
-		for (uint32_t i = o->num; i < o->nodes; i++)
+		for (uint32_t i = o->num; i < sums_sources(s); i++)
 			s->client[i].puts = false;
 		world_until(&s->w, WORLD_S, sums_idle, s);
 		world_run(&s->w, 100 * WORLD_MS);
@@ -386,6 +405,8 @@ static void sums_ask(struct sums *s)
 {
 	struct prng p = prng_fork(s->o.seed, 3);
 
+	for (uint32_t i = s->o.nodes; i < sums_sources(s); i++)
+		client_act(&s->client[i], 0);
 	for (uint32_t i = 0; i < s->o.nodes; i++) {
 		uint64_t late = prng_below(&p, s->o.late_ns + 1);
 
@@ -402,17 +423,23 @@ static void sums_begin(struct sums *s)
 
 	s->begin_ns = world_now(&s->w);
 	sums_arrivals(s);
-	for (uint32_t i = 0; i < o->nodes; i++) {
+	for (uint32_t i = 0; i < sums_sources(s); i++) {
 		struct client *k = &s->client[i];
 
 		k->reduces = i == 0;
-		k->gets = i == 0 || o->all;
+		k->gets = i == 0 || (o->all && i < o->nodes);
 		if (i >= o->num) {
 			k->puts = true;
 			k->arrives_ns = s->begin_ns + 20 * WORLD_MS;
 		}
-		s->up[i] = s->traced_up[i] = s->w.net.endpoints[i].up.bytes;
-		s->down[i] = s->traced_down[i] = s->w.net.endpoints[i].down.bytes;
+	}
+	for (uint32_t i = 0; i < o->nodes; i++) {
+		s->traced_up[i] = s->w.net.endpoints[i].up.bytes;
+		s->traced_down[i] = s->w.net.endpoints[i].down.bytes;
+	}
+	for (uint32_t i = 0; i < o->nodes * s->w.net.rails; i++) {
+		s->up[i] = s->w.net.endpoints[i].up.bytes;
+		s->down[i] = s->w.net.endpoints[i].down.bytes;
 	}
 	sums_ask(s);
 	sums_stalls(s);
@@ -428,10 +455,21 @@ static double sums_print(const struct sums *s, uint64_t took_ns)
 	double late = (double)((o->nodes - 1) * o->stagger_ns) / 1e9;
 	double bound = late + sums_least(o), seconds = (double)took_ns / 1e9;
 	uint64_t wire = 0, chunks = 0, again = 0, acks = 0, grants = 0, lost = 0, most = 0;
+	const char *planner = "none";
+	uint64_t planned = 0;
+	double predicted = 0;
 	uint64_t sent_least = UINT64_MAX, sent_most = 0;
 
 	for (uint32_t i = 0; i < o->nodes; i++) {
 		const struct counters *c = &s->w.nodes[i].counters;
+
+		chunks += c->tx_chunks;
+		again += c->tx_chunk_resends;
+		acks += c->tx_acks;
+		grants += c->tx_grants;
+		lost += c->lost_pkts;
+	}
+	for (uint32_t i = 0; i < o->nodes * s->w.net.rails; i++) {
 		uint64_t up = s->w.net.endpoints[i].up.bytes - s->up[i];
 		uint64_t down = s->w.net.endpoints[i].down.bytes - s->down[i];
 
@@ -440,18 +478,24 @@ static double sums_print(const struct sums *s, uint64_t took_ns)
 		sent_most = up > sent_most ? up : sent_most;
 		most = up > most ? up : most;
 		most = down > most ? down : most;
-		chunks += c->tx_chunks;
-		again += c->tx_chunk_resends;
-		acks += c->tx_acks;
-		grants += c->tx_grants;
-		lost += c->lost_pkts;
+	}
+	for (uint32_t i = 0; i < o->nodes; i++) {
+		const struct control_plan *p =
+			s->g.full[i].core ? control_last_plan(s->g.full[i].core) : NULL;
+
+		if (p && p->number > planned) { /* nobody else has planned */
+			planned = p->number;
+			planner = p->planner;
+			predicted = (double)p->predicted_ns / 1e9;
+		}
 	}
 	printf("{\"op\": \"%s\", \"nodes\": %u, \"bytes\": %llu, \"seconds\": %.6f, "
+	       "\"planner\": \"%s\", \"predicted_seconds\": %.6f, "
 	       "\"bound_seconds\": %.6f, \"ratio\": %.4f, \"wire_bytes\": %llu, "
 	       "\"busiest_link_share\": %.4f, \"sent\": [%.3f, %.3f], \"chunks\": %llu, \"resent\": %llu, \"acks\": %llu, "
 	       "\"grants\": %llu, \"lost\": %llu, \"restarts\": %llu}\n",
 	       o->all ? "allreduce" : "reduce", o->nodes, (unsigned long long)o->size, seconds,
-	       bound, seconds / bound, (unsigned long long)wire,
+	       planner, predicted, bound, seconds / bound, (unsigned long long)wire,
 	       (double)most * 8 / (double)o->rate_bps / seconds,
 	       (double)sent_least / (double)o->size, (double)sent_most / (double)o->size,
 	       (unsigned long long)chunks, (unsigned long long)again, (unsigned long long)acks,

@@ -5,7 +5,8 @@
 
 #include "full.h"
 
-enum { SUMS_NODES = FULL_SOURCES, SUMS_ROUNDS = 32 };
+enum { SUMS_NODES = FULL_SOURCES, SUMS_LINKS = 8 * SUMS_NODES, SUMS_ROUNDS = 32 };
+enum { SUMS_RESERVE = FULL_SESSIONS - 1 }; /* of a network: sources on node 0 beside its own */
 
 struct sums_options {
 	uint32_t nodes, kill, num, stalls;
@@ -15,6 +16,8 @@ struct sums_options {
 	uint64_t kill_at_ns, order; /* order: 0 rising, 1 falling, else the seed of a shuffle */
 	uint16_t mtu;
 	uint32_t rounds;
+	const char *network, *planner; /* or NULL */
+	struct places places;	       /* of the network */
 	bool all;
 	double ratio_max;
 };

@@ -11,7 +11,9 @@ static const char usage[] =
 	"Prints one JSON line.\n"
 	"\n"
 	"  --all              allreduce: all nodes get the sum\n"
-	"  --nodes N          nodes, 2 to 128 (8)\n"
+	"  --nodes N          nodes, 2 to 512 (8)\n"
+	"  --network SHAPE    bcube:N,K, torus:AxBxC or flat:N, a node at each place; links of --rate-mbit\n"
+	"  --planner NAME     of allreduces that it fits (the coordinator chooses)\n"
 	"  --size BYTES       of each array (33554432)\n"
 	"  --rate-mbit M      of each link, each way (200)\n"
 	"  --hop-us U         from one node to another (100)\n"
@@ -117,6 +119,8 @@ static bool sums_options_read(struct sums_options *o, int argc, char **argv)
 		{"rounds", required_argument, NULL, 'w'},
 		{"twotree-bytes", required_argument, NULL, 'T'},
 		{"seed", required_argument, NULL, 'd'},
+		{"network", required_argument, NULL, 'N'},
+		{"planner", required_argument, NULL, 'P'},
 		{"help", no_argument, NULL, 'H'},
 		{NULL, 0, NULL, 0},
 	};
@@ -126,6 +130,10 @@ static bool sums_options_read(struct sums_options *o, int argc, char **argv)
 		char *end = NULL;
 		double v = optarg ? strtod(optarg, &end) : 0;
 
+		if (key == 'N' || key == 'P') {
+			*(key == 'N' ? &o->network : &o->planner) = optarg;
+			continue;
+		}
 		if (key == 'H') {
 			printf("%s", usage);
 			exit(0);
@@ -135,6 +143,14 @@ static bool sums_options_read(struct sums_options *o, int argc, char **argv)
 		else if (!optarg || end == optarg || *end || v < 0 ||
 			 !sums_options_number(o, key, v))
 			return false;
+	}
+	if (o->network) {
+		if (!places_parse(o->network, o->rate_bps, o->hop_ns, &o->places) ||
+		    o->places.nodes > SUMS_NODES ||
+		    o->places.nodes * o->places.rails > SUMS_LINKS ||
+		    __builtin_popcount(o->kill) > SUMS_RESERVE)
+			return false;
+		o->nodes = o->places.nodes;
 	}
 	return optind == argc && (o->rounds == 1 || !(o->kill || o->stagger_ns)) &&
 	       (o->nodes >= 32 ||
