@@ -43,6 +43,8 @@ static const struct doctor_cause doctor_causes[] = {
 	{"drop_over_credit", false, "versions differ, or forged packets"},
 	{"drop_msg_range", false, "versions differ, or forged packets"},
 	{"drop_msg_full", true, "more messages than control reads: give it CPU time"},
+	{"drop_part_full", true,
+	 "many narrow paths that lose packets: sarissa peers names them; mend their MTU"},
 	{"drop_cookie", true,
 	 "handshakes that waited too long; many: a flood with forged addresses"},
 	{"drop_hello_rate", false, "a flood of handshakes: filter its source"},

@@ -24,20 +24,24 @@ void doctor_check_paths(struct doctor *d)
 	static struct paths p;
 	char note[PATHS_NOTE_BYTES];
 	unsigned found = 0;
+	uint64_t narrowest = UINT64_MAX; /* IP bytes */
 	if (d->dataplane_error || !doctor_alive((int32_t)d->dataplane.header.pid) ||
 	    paths_read(d->args->socket, &p) < 0)
 		return; /* doctor_check_processes has said so */
 	paths_name(&p, d->args->socket);
 	paths_sort(&p);
 	struct paths_usual usual = paths_usual(&p);
-	for (size_t i = 0; i < p.count; i++)
+	for (size_t i = 0; i < p.count; i++) {
+		uint64_t mtu = p.row[i].values.gauges.mtu;
+		narrowest = mtu < narrowest ? mtu : narrowest;
 		if (paths_note(&p.row[i], &usual, note)) {
 			doctor_path(d, &p.row[i], note);
 			found++;
 		}
+	}
 	if (found == 0 && p.count > 0)
 		doctor_report(d, DOCTOR_OK, "paths", NULL,
-			      "none of %zu connection%s is worse than the rest", p.count,
-			      p.count == 1 ? "" : "s");
+			      "none of %zu connection%s is worse than the rest; path MTU %llu",
+			      p.count, p.count == 1 ? "" : "s", (unsigned long long)narrowest);
 	paths_free(&p);
 }

@@ -103,7 +103,8 @@ static bool note_mtu(const struct path *p, const struct paths_usual *usual,
 	bool narrow = g->age_ns >= NOTE_MTU_NS && g->mtu < usual->mtu;
 	if (narrow)
 		snprintf(note, PATHS_NOTE_BYTES,
-			 "narrow: carries packets of %llu bytes, the link here of %llu",
+			 "narrow: carries packets of %llu bytes, the link here of %llu; longer "
+			 "chunks go in parts",
 			 (unsigned long long)g->mtu, (unsigned long long)usual->mtu);
 	return narrow;
 }

@@ -141,6 +141,7 @@ struct conn_pmtu {
 	uint8_t out;	       /* which packets of the trial are under way: path_mtu.c */
 	bool testing;	       /* searching, or in doubt */
 	bool searching;
+	bool narrow; /* a size that both links take has failed, and none so large passed since */
 };
 
 /* Opening: handshake.c. */

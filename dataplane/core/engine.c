@@ -103,6 +103,7 @@ static void engine_layout(struct engine *e, struct carver *v)
 	e->msgs = engine_carve(v, f->msgs_max * sizeof(struct msg_out));
 	e->by_addr = engine_carve(v, ((size_t)e->addr_mask + 1) * sizeof(struct list));
 	e->slots.free = engine_carve(v, f->msg_rx_slots * sizeof(uint32_t));
+	e->parts.bytes = engine_carve(v, (size_t)PART_SLOTS * PART_SLOT_BYTES);
 	e->slots.at_control = engine_carve(v, (f->msg_rx_slots + 63) / 64 * 8);
 	e->events.ring = engine_carve(v, ((size_t)e->events.mask + 1) * sizeof(struct record));
 	for (uint32_t k = 0; k < f->conns_max; k++)

@@ -12,6 +12,7 @@
 #include "handshake.h"
 #include "kernel.h"
 #include "list.h"
+#include "part.h"
 #include "wheel.h"
 
 struct conn;
@@ -69,6 +70,7 @@ struct engine {
 	enum kernel_level kernels;
 
 	struct engine_slots slots;
+	struct engine_parts parts;
 	struct engine_events events;
 	struct engine_replies replies[RAILS_MAX];
 	uint64_t budget_spent_ns[BUDGETS]; /* token buckets: time up to which each is spent */

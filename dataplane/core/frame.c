@@ -4,6 +4,7 @@
 #include "in_edge.h"
 #include "msg.h"
 #include "out_edge.h"
+#include "part.h"
 #include "path.h"
 #include "sent.h"
 
@@ -34,6 +35,18 @@ static uint32_t frame_data(struct frame_walk *w, const uint8_t *frame, uint32_t 
 		w->c->rx.ack_now = true;
 	w->refused |= in_edge_take(w->e, w->c, frame, frame + DATA_BYTES, length) != VERDICT_TAKEN;
 	return DATA_BYTES + (uint32_t)length;
+}
+
+static uint32_t frame_part(struct frame_walk *w, const uint8_t *frame, uint32_t left)
+{
+	uint16_t length = wire_get16(frame + DATA_AT_LENGTH);
+
+	if (length > left - PART_FRAME_BYTES)
+		return FRAME_BAD;
+	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
+		w->c->rx.ack_now = true;
+	w->refused |= part_take(w->e, w->c, frame, length) != VERDICT_TAKEN;
+	return PART_FRAME_BYTES + (uint32_t)length;
 }
 
 static uint32_t frame_ack(struct frame_walk *w, const uint8_t *frame, uint32_t left)
@@ -120,6 +133,7 @@ static const struct {
 	[FRAME_RESET_STREAM] = {RESET_STREAM_BYTES, true, frame_reset_stream},
 	[FRAME_CLOSE] = {CLOSE_BYTES, false, frame_close},
 	[FRAME_ECN] = {ECN_BYTES, false, frame_ecn},
+	[FRAME_PART] = {PART_FRAME_BYTES, true, frame_part},
 };
 
 /* The next frame: its length, or FRAME_BAD. */

@@ -118,6 +118,11 @@ static enum verdict in_edge_duplicate(struct engine *e, struct in_edge *i, uint3
 	return VERDICT_TAKEN;
 }
 
+bool in_edge_has(const struct in_edge *i, uint32_t chunk)
+{
+	return in_edge_gave(i, chunk) || !combine_open(i->buffer, chunk);
+}
+
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 			  const uint8_t *payload, uint16_t length)
 {
@@ -137,7 +142,7 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 		e->count->drop_chunk_size++;
 		return VERDICT_REFUSED;
 	}
-	if (in_edge_gave(i, chunk) || !combine_open(b, chunk))
+	if (in_edge_has(i, chunk))
 		return in_edge_duplicate(e, i, chunk);
 	if (i->taken >= i->granted) {
 		e->count->drop_over_credit++;

@@ -76,6 +76,8 @@ void in_edge_given(struct engine *e, struct in_edge *i);
 void in_edge_covered(struct engine *e, struct in_edge *i, uint32_t chunk);
 /* Begins to fetch the place of a chunk, if there is one. head: of a DATA frame or CHUNK packet. */
 void in_edge_prefetch(const struct engine *e, const uint8_t *head);
+/* A chunk of the buffer that this edge need not bring: it has, or others have. */
+bool in_edge_has(const struct in_edge *i, uint32_t chunk);
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 			  const uint8_t *payload, uint16_t length);
 /* The credit to announce now; remembers it as granted. */

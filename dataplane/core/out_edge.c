@@ -2,6 +2,7 @@
 #include "out_edge.h"
 #include "conn.h"
 #include "event.h"
+#include "part.h"
 #include "path.h"
 
 struct out_edge *out_edge_find(struct engine *e, uint32_t handle)
@@ -94,6 +95,38 @@ void out_edge_acked(struct engine *e, uint32_t handle)
 		return;
 	if (++o->acked_count == o->total)
 		out_edge_done(e, o);
+}
+
+void out_edge_part(struct out_edge *o, uint32_t chunk)
+{
+	o->part_chunk = chunk;
+	o->parts_left = (uint8_t)part_count(buffer_chunk_length(o->buffer, chunk));
+	o->part_chunks++;
+	o->parts_open += o->parts_left;
+}
+
+/* Each part is under way in one packet at a time, so that they may be counted: when none is open,
+ * all chunks that went in parts are there. */
+void out_edge_parts_acked(struct engine *e, uint32_t handle, uint32_t parts)
+{
+	struct out_edge *o = out_edge_find(e, handle);
+
+	if (o == NULL || o->conn == NULL)
+		return;
+	o->parts_open -= parts;
+	if (o->parts_open > 0)
+		return;
+	o->acked_count += o->part_chunks;
+	o->part_chunks = 0;
+	if (o->acked_count == o->total)
+		out_edge_done(e, o);
+}
+
+void out_edge_unsent(struct engine *e, struct out_edge *o, uint32_t chunk)
+{
+	o->sent[chunk / 64] &= ~(UINT64_C(1) << (chunk % 64));
+	o->sent_count--;
+	out_edge_ready(e, o, chunk);
 }
 
 static struct out_edge *out_edge_by_stream(struct conn *c, uint32_t stream)

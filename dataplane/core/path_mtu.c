@@ -77,6 +77,7 @@ void path_mtu_start(struct engine *e, struct conn *c)
 	if (c->mtu > c->pmtu.target)
 		c->mtu = c->pmtu.target;
 	if (c->mtu == c->pmtu.target) {
+		c->pmtu.narrow = false;
 		path_mtu_settle(e, c);
 		return;
 	}
@@ -111,6 +112,7 @@ uint16_t path_mtu_next(struct engine *e, struct conn *c)
 static void path_mtu_fails(struct engine *e, struct conn *c)
 {
 	c->pmtu.high = c->pmtu.probe;
+	c->pmtu.narrow = true;
 	if (c->pmtu.searching) {
 		path_mtu_bisect(e, c);
 		return;

@@ -52,7 +52,7 @@ static void sent_advance_oldest(const struct engine *e, struct conn *c)
 	}
 }
 
-uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint32_t a, uint32_t b,
+uint64_t sent_record(struct engine *e, struct conn *c, uint8_t kind, uint32_t a, uint32_t b,
 		     uint16_t bytes)
 {
 	uint64_t pn = c->tx.next_pn;
@@ -64,7 +64,7 @@ uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint
 	c->tx.next_pn++;
 	sent_clear(c->tx.late, slot);
 	s->pn_low = (uint32_t)pn;
-	s->kind = (uint8_t)kind;
+	s->kind = kind;
 	if (kind == SENT_NOTHING) {
 		s->state = SENT_FREE;
 		if (c->tx.oldest_pn == pn)
@@ -96,6 +96,8 @@ static void sent_deliver(struct engine *e, struct conn *c, const struct sent *s)
 		path_mtu_acked(e, c, s->a, s->b);
 		break;
 	default:
+		if (sent_is_part(s->kind))
+			out_edge_parts_acked(e, s->a, sent_parts(s->kind).count);
 		break;
 	}
 }
@@ -149,7 +151,10 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 		path_mtu_lost(e, c, s->a, s->b);
 		return; /* says nothing about congestion (RFC 8899, 3) */
 	default:
-		c->ping_due = true;
+		if (sent_is_part(s->kind))
+			sent_queue(e, c, s);
+		else
+			c->ping_due = true;
 		break;
 	}
 	c->tally.lost_pkts++;
@@ -184,11 +189,30 @@ bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item)
 	return false;
 }
 
-void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
+bool sent_may_split(const struct engine *e, const struct conn *c)
+{
+	return c->tx.inflight_pkts + c->tx.lost_count + 1 < e->sent_slots;
+}
+
+static void sent_put_back(struct engine *e, struct conn *c, const struct lost_item *item)
 {
 	c->tx.lost_head = (c->tx.lost_head - 1) & (e->sent_slots - 1);
 	c->tx.lost[c->tx.lost_head] = *item;
 	c->tx.lost_count++;
+}
+
+void sent_defer_rest(struct engine *e, struct conn *c, const struct lost_item *rest)
+{
+	struct sent *s = &c->tx.sent[rest->pn_low & (e->sent_slots - 1)];
+
+	sent_put_back(e, c, rest);
+	if (s->pn_low == rest->pn_low)
+		s->state = SENT_ACKED; /* should it come after all, it speaks of no item */
+}
+
+void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
+{
+	sent_put_back(e, c, item);
 	struct sent *s = &c->tx.sent[item->pn_low & (e->sent_slots - 1)];
 	if (s->pn_low == item->pn_low && s->state == SENT_RESENT) {
 		s->state = SENT_LOST;
@@ -241,7 +265,8 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		e->count->lost_spurious++;
 		c->tally.lost_spurious++;
 		loss_spurious(c);
-		if (c->loss.srtt_ns == 0 && s->kind > SENT_MSG) { /* its time is still there */
+		if (c->loss.srtt_ns == 0 && s->kind > SENT_MSG &&
+		    s->kind < SENT_PART) { /* its time is still there */
 			loss_rtt(e, c, e->now_ns - s->time_ns);
 			news->first_rtt = true;
 		}

@@ -17,8 +17,27 @@ enum sent_kind {
 	SENT_GRANT,   /* a: IN edge handle */
 	SENT_RESET,   /* a: stream */
 	SENT_PING,
-	SENT_PROBE, /* path MTU probe or witness; a: trial, b: IP bytes */
+	SENT_PROBE,	/* path MTU probe or witness; a: trial, b: IP bytes */
+	SENT_PART = 64, /* and sent_part(): some parts of a chunk, else as SENT_CHUNK */
 };
+
+/* Which parts of its chunk a packet carries: so many, from the first on. */
+struct sent_parts {
+	uint8_t first, count;
+};
+static inline uint8_t sent_part(struct sent_parts p)
+{
+	return (uint8_t)(SENT_PART | p.first << 3 | (p.count - 1));
+}
+static inline bool sent_is_part(uint32_t kind)
+{
+	return kind >= SENT_PART;
+}
+static inline struct sent_parts sent_parts(uint32_t kind)
+{
+	return (struct sent_parts){kind >> 3 & 7, (uint8_t)((kind & 7) + 1)};
+}
+_Static_assert(PARTS_MAX <= 8, "three bits each");
 
 enum sent_state {
 	SENT_FREE,
@@ -51,7 +70,7 @@ struct lost_item {
 bool sent_room(const struct engine *e, const struct conn *c);
 /* And one with a new item? One that leaves again has its place in the window already. */
 bool sent_window(const struct engine *e, const struct conn *c);
-uint64_t sent_record(struct engine *e, struct conn *c, enum sent_kind kind, uint32_t a, uint32_t b,
+uint64_t sent_record(struct engine *e, struct conn *c, uint8_t kind, uint32_t a, uint32_t b,
 		     uint16_t bytes);
 /* Takes an ACK frame; false (and counted) when it lies. */
 bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame);
@@ -69,6 +88,10 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn);
 bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item);
 /* Puts an item back that could not leave after all. */
 void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item);
+/* May a packet that is lost leave again as two? */
+bool sent_may_split(const struct engine *e, const struct conn *c);
+/* Puts back what is left of an item whose first parts have left. */
+void sent_defer_rest(struct engine *e, struct conn *c, const struct lost_item *rest);
 static inline struct sent *sent_slot(const struct engine *e, const struct conn *c, uint64_t pn)
 {
 	return &c->tx.sent[pn & (e->sent_slots - 1)];

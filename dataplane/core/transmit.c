@@ -6,6 +6,7 @@
 #include "in_edge.h"
 #include "msg.h"
 #include "out_edge.h"
+#include "part.h"
 #include "path.h"
 #include "path_mtu.h"
 #include "sent.h"
@@ -21,10 +22,16 @@ enum {
 	/* Packets: a sender whose window is used up asks for an acknowledgement after so many at
 	 * the latest, as many as the receiver would acknowledge by itself (ACK_EVERY). */
 	TRANSMIT_ASK_EVERY = 24,
+	/* Beside parts of a chunk there is room for an acknowledgement of 128 packets. */
+	TRANSMIT_PART_ACK_BYTES = ACK_AT_BITMAP + 2 * 8,
 };
+_Static_assert(ENGINE_OVERHEAD_V6 + WIRE_BODY + PART_FRAME_BYTES + PART_BYTES +
+			       TRANSMIT_PART_ACK_BYTES <=
+		       MTU_BASE,
+	       "one part fits every path");
 
 struct draft {
-	enum sent_kind kind;
+	uint8_t kind; /* enum sent_kind */
 	uint32_t a, b;
 	uint16_t frame_bytes; /* of the frame header, written at frame */
 	uint16_t payload_bytes;
@@ -121,27 +128,63 @@ static void transmit_chunk(struct draft *d, const struct out_edge *o, uint32_t c
 	wire_put32(d->frame + DATA_AT_CHUNK, chunk);
 }
 
-/* Is there another path that carries it, or may be found to? */
-static bool transmit_fits_elsewhere(const struct conn *c, uint32_t bytes)
+static void transmit_parts(struct draft *d, const struct out_edge *o, uint32_t chunk,
+			   struct sent_parts p)
 {
-	path_each(p, c)
-	{
-		if (p != c && p->state == CONN_UP && (p->pmtu.searching || bytes <= conn_room(p)))
-			return true;
-	}
-	return false;
+	uint32_t at = p.first * (uint32_t)PART_BYTES, bytes = p.count * (uint32_t)PART_BYTES;
+	uint32_t left = buffer_chunk_length(o->buffer, chunk) - at;
+
+	transmit_chunk(d, o, chunk);
+	d->kind = sent_part(p);
+	d->payload += at;
+	d->payload_bytes = (uint16_t)(bytes < left ? bytes : left);
+	d->frame_bytes = PART_FRAME_BYTES;
+	d->frame[0] = FRAME_PART;
+	wire_put16(d->frame + DATA_AT_LENGTH, d->payload_bytes);
+	wire_put16(d->frame + PART_AT_OFFSET, (uint16_t)at);
 }
 
-/* Does the path carry this chunk? If it never will, and no other does, the edge fails. */
-static bool transmit_fits(struct engine *e, struct conn *c, struct out_edge *o, uint32_t chunk)
+/* Does the path carry this chunk at once? */
+static bool transmit_fits(const struct conn *c, const struct out_edge *o, uint32_t chunk)
 {
-	uint32_t bytes = WIRE_BODY + DATA_BYTES + buffer_chunk_length(o->buffer, chunk);
+	return WIRE_BODY + DATA_BYTES + buffer_chunk_length(o->buffer, chunk) <= conn_room(c);
+}
 
-	if (bytes <= conn_room(c))
-		return true;
-	if (!c->pmtu.searching && (c->main->paths == 0 || !transmit_fits_elsewhere(c, bytes)))
-		out_edge_fail(e, o, REASON_MTU_TOO_SMALL);
-	return false;
+/* If not, the first search for what it carries may be about to find that it does. */
+static bool transmit_waits(const struct conn *c)
+{
+	return c->pmtu.searching && !c->pmtu.narrow;
+}
+
+/* How many parts of a chunk go in one packet, of so many. */
+static uint8_t transmit_parts_fit(const struct conn *c, uint8_t parts)
+{
+	uint32_t room =
+		conn_room(c) - (uint32_t)(WIRE_BODY + PART_FRAME_BYTES + TRANSMIT_PART_ACK_BYTES);
+
+	return (uint8_t)state_min(room / PART_BYTES, parts);
+}
+
+/* Parts that were lost. Those that do not fit together any more leave one after the other. */
+static bool transmit_parts_again(struct engine *e, struct conn *c, struct conn *from,
+				 struct draft *d, struct lost_item *item)
+{
+	const struct out_edge *o = out_edge_find(e, item->a);
+	struct sent_parts p = sent_parts(item->kind), rest = p;
+
+	p.count = transmit_parts_fit(c, p.count);
+	rest.first = (uint8_t)(rest.first + p.count);
+	rest.count = (uint8_t)(rest.count - p.count);
+	if (rest.count > 0 && !sent_may_split(e, c)) {
+		sent_defer(e, from, item);
+		return false;
+	}
+	transmit_parts(d, o, item->b, p);
+	if (rest.count > 0) {
+		item->kind = sent_part(rest);
+		sent_defer_rest(e, from, item);
+	}
+	return true;
 }
 
 /* From the queue of the path itself, or of another that is impaired. */
@@ -154,16 +197,19 @@ static bool transmit_resend(struct engine *e, struct conn *c, struct conn *from,
 			transmit_msg(d, msg_find(c->main, item.a), item.b);
 			return true;
 		}
+		if (sent_is_part(item.kind))
+			return transmit_parts_again(e, c, from, d, &item);
 		struct out_edge *o = out_edge_find(e, item.a);
-		if (transmit_fits(e, c, o, item.b)) {
+		if (transmit_fits(c, o, item.b)) {
 			transmit_chunk(d, o, item.b);
 			e->count->tx_chunk_resends++;
 			return true;
 		}
-		if (o->conn != NULL) { /* the search for the path MTU will tell */
+		if (transmit_waits(c)) {
 			sent_defer(e, from, &item);
 			return false;
 		}
+		out_edge_unsent(e, o, item.b); /* leaves in parts, as new ones do */
 	}
 	return false;
 }
@@ -180,26 +226,53 @@ static bool transmit_new_msg(struct conn *c, struct draft *d)
 	return true;
 }
 
+/* The next parts of the chunk that the edge sends so; only behind its last part have others their
+ * turn, as the receiver has room for few such chunks. A packet with several parts may be lost and
+ * have to leave again as several: there are so few of them that all find room. */
+static void transmit_next_parts(struct conn *c, struct out_edge *o, struct draft *d)
+{
+	bool few = c->tx.inflight_pkts + c->tx.lost_count < c->window_pkts / 8u;
+	uint32_t parts = part_count(buffer_chunk_length(o->buffer, o->part_chunk));
+	struct sent_parts p = {.first = (uint8_t)(parts - o->parts_left)};
+
+	p.count = few ? transmit_parts_fit(c, o->parts_left) : 1;
+	o->parts_left = (uint8_t)(o->parts_left - p.count);
+	transmit_parts(d, o, o->part_chunk, p);
+}
+
+/* Its turn comes again behind the others. */
+static void transmit_turn(struct list *active, struct out_edge *o)
+{
+	if (o->parts_left > 0)
+		return;
+	list_remove(&o->active);
+	if (o->sent_count < o->total)
+		list_append(active, &o->active);
+}
+
 static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d)
 {
 	struct list *active = &c->main->active;
 
 	while (!list_empty(active)) {
 		struct out_edge *o = list_entry(active->next, struct out_edge, active);
-		uint32_t chunk = out_edge_next(e, o);
+		uint32_t chunk = o->parts_left > 0 ? o->part_chunk : out_edge_next(e, o);
 
 		if (chunk == CHUNK_NONE)
 			continue; /* it has left the list */
-		if (!transmit_fits(e, c, o, chunk)) {
-			if (o->conn != NULL)
-				return false; /* the search for the path MTU will tell */
-			continue;
+		if (o->parts_left == 0) {
+			bool fits = transmit_fits(c, o, chunk);
+			if (!fits && transmit_waits(c))
+				return false;
+			out_edge_sent(o, chunk);
+			if (!fits)
+				out_edge_part(o, chunk);
 		}
-		out_edge_sent(o, chunk);
-		list_remove(&o->active); /* its turn comes again behind the others */
-		if (o->sent_count < o->total)
-			list_append(active, &o->active);
-		transmit_chunk(d, o, chunk);
+		if (o->parts_left > 0)
+			transmit_next_parts(c, o, d);
+		else
+			transmit_chunk(d, o, chunk);
+		transmit_turn(active, o);
 		return true;
 	}
 	return false;
@@ -241,10 +314,12 @@ static bool transmit_beside(const struct engine *e, const struct conn *c)
 {
 	if (c->tx.lost_count > 0 || list_empty(&c->main->active))
 		return false;
-	if (ack_short(c) && transmit_reaches(c))
+	if (ack_short(c) && transmit_reaches(c)) /* at most as long as beside parts */
 		return true;
 	const struct out_edge *o = list_entry(c->main->active.next, struct out_edge, active);
-	return WIRE_BODY + DATA_BYTES + o->buffer->chunk_bytes + ack_bytes(e, c) <= conn_room(c);
+	uint32_t bytes = ack_bytes(e, c);
+	return WIRE_BODY + DATA_BYTES + o->buffer->chunk_bytes + bytes <= conn_room(c) ||
+	       (o->parts_left > 0 && bytes <= TRANSMIT_PART_ACK_BYTES);
 }
 
 /* Is there an item that this path could send? */
@@ -322,9 +397,10 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 
 static void transmit_count(struct engine *e, const struct draft *d)
 {
-	if (d->kind != SENT_CHUNK)
+	if (d->kind != SENT_CHUNK && !sent_is_part(d->kind))
 		return;
-	e->count->tx_chunks++;
+	e->count->tx_parts += d->kind != SENT_CHUNK;
+	e->count->tx_chunks += d->kind == SENT_CHUNK || sent_parts(d->kind).first == 0;
 	e->count->tx_chunk_bytes += d->payload_bytes;
 }
 
@@ -403,7 +479,7 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	bool due = ack_due(e, c);
 	if (!transmit_choose(e, c, &d, due) && !due)
 		return false;
-	if (d.kind == SENT_CHUNK || d.kind == SENT_MSG)
+	if (d.payload != NULL)
 		transmit_ask(e, c, &d);
 	uint16_t room = (uint16_t)(conn_room(c) - WIRE_BODY - d.frame_bytes - d.payload_bytes);
 	if (d.kind == SENT_PROBE)
@@ -414,7 +490,7 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	out->ecn = d.kind != SENT_NOTHING ? ENGINE_ECN_ECT0 : ENGINE_ECN_NOT;
 	out->resend = d.resend;
 	out->to = c->addr;
-	if (d.kind == SENT_CHUNK || d.kind == SENT_MSG)
+	if (d.payload != NULL)
 		congestion_sent(e, c, out->head_length + (uint32_t)d.payload_bytes);
 	transmit_count(e, &d);
 	return true;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-	WIRE_VERSION = 3,
+	WIRE_VERSION = 4,
 	WIRE_HEADER_BYTES = 16, /* before the integrity field */
 	WIRE_CRC_BYTES = 4,
 	WIRE_BODY = WIRE_HEADER_BYTES + WIRE_CRC_BYTES,
@@ -45,7 +45,8 @@ enum wire_frame {
 	FRAME_PING,
 	FRAME_RESET_STREAM, /* the receiver knows no such stream */
 	FRAME_CLOSE,
-	FRAME_ECN, /* CE marks seen so far */
+	FRAME_ECN,  /* CE marks seen so far */
+	FRAME_PART, /* a part of a chunk, where the path does not carry all of it at once */
 };
 
 /* Byte offsets inside the fixed header. */
@@ -102,6 +103,11 @@ enum {
 	ACK_AT_BITMAP = 16,  /* u64[words], ascending; the last covers largest | 63 */
 	ACK_WORDS_MAX = 16,
 	ACK_DELAY_UNIT_NS = 4000,
+
+	PART_AT_OFFSET = 12, /* u16: bytes of the chunk before it; the rest as in a DATA frame */
+	PART_FRAME_BYTES = 16,
+	PART_BYTES = 1152, /* fits every path; a frame brings one or more of them, in one piece */
+	PARTS_MAX = 8,	   /* of the longest chunk */
 
 	GRANT_AT_SENDERS = 1, /* u8: nodes that stream to this one now, 255 at most; 0: not said */
 	GRANT_AT_STREAM = 4,  /* u32: the receiver's stream id */

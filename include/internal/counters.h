@@ -21,6 +21,7 @@
 	X(rx_chunks, "chunks", "chunks taken into a buffer")                                \
 	X(rx_chunk_bytes, "bytes", "their payload")                                         \
 	X(rx_chunk_duplicates, "chunks", "chunks that a buffer had already")                \
+	X(rx_parts, "parts", "parts of chunks taken, where a path is narrow")               \
 	X(rx_msgs, "messages", "messages delivered")                                        \
 	X(rx_ecn_ce, "packets", "packets marked congestion experienced")                    \
 	X(tx_pkts, "packets", "packets sent")                                               \
@@ -28,6 +29,7 @@
 	X(tx_chunks, "chunks", "chunks sent, re-sent ones included")                        \
 	X(tx_chunk_bytes, "bytes", "their payload")                                         \
 	X(tx_chunk_resends, "chunks", "chunks sent again after a loss")                     \
+	X(tx_parts, "parts", "packets with parts of chunks, where a path is narrow")        \
 	X(tx_msgs, "messages", "messages sent and acknowledged")                            \
 	X(tx_acks, "packets", "packets that carry an acknowledgement")                      \
 	X(tx_grants, "frames", "credit grants sent")                                        \
@@ -60,6 +62,7 @@
 	X(drop_stale_stream, "frames", "stream of an earlier generation")                   \
 	X(drop_chunk_range, "frames", "chunk beyond the stream")                            \
 	X(drop_chunk_size, "frames", "chunk of a wrong length")                             \
+	X(drop_part_full, "frames", "no room for another chunk that comes in parts")        \
 	X(drop_ack_unsent, "frames", "acknowledges a packet that was never sent")           \
 	X(drop_grant_overflow, "frames", "grants more than the stream holds, or goes back") \
 	X(drop_over_credit, "frames", "chunk beyond the credit that was granted")           \

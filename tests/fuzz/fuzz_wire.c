@@ -80,6 +80,25 @@ static void draft_data(struct draft *d, struct rig_input *in, const struct rig *
 		memset(payload, 0x11, length);
 }
 
+static void draft_part(struct draft *d, struct rig_input *in, const struct rig *r)
+{
+	uint8_t choice = rig_byte(in);
+	uint32_t offset = (choice & 1) * PART_BYTES;
+	uint32_t length = pick32(in, choice & 1 ? RIG_CHUNK - PART_BYTES : PART_BYTES) & 2047;
+	uint32_t chunk = rig_byte(in) % (RIG_SINK_CHUNKS + 1);
+	uint8_t *f = draft_add(d, PART_FRAME_BYTES);
+	if (!f)
+		return;
+	f[0] = FRAME_PART;
+	wire_put16(f + DATA_AT_LENGTH, (uint16_t)length);
+	wire_put32(f + DATA_AT_STREAM, pick32(in, r->in));
+	wire_put32(f + DATA_AT_CHUNK, pick32(in, chunk));
+	wire_put16(f + PART_AT_OFFSET, (uint16_t)(choice & 2 ? pick32(in, offset) : offset));
+	uint8_t *payload = draft_add(d, length);
+	if (payload)
+		memset(payload, 0x11, length);
+}
+
 static void draft_ack(struct draft *d, struct rig_input *in, const struct rig *r)
 {
 	uint32_t words = rig_byte(in) & 17;
@@ -135,6 +154,8 @@ static void draft_frames(struct draft *d, struct rig_input *in, const struct rig
 			draft_ack(d, in, r);
 		else if (type == FRAME_MSG)
 			draft_msg(d, in);
+		else if (type == FRAME_PART)
+			draft_part(d, in, r);
 		else if (type >= FRAME_GRANT && type <= FRAME_ECN)
 			draft_small(d, in, r, type);
 		else

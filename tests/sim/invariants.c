@@ -72,6 +72,9 @@ static const char *invariants_out(const struct out_edge *o)
 {
 	if (o->acked_count > o->sent_count || o->acked_count > o->total || o->sent_count > o->total)
 		return "an OUT edge with more acknowledged than sent, or sent than asked";
+	if (o->part_chunks > o->sent_count - o->acked_count || o->parts_left > o->parts_open ||
+	    (o->part_chunks > 0) != (o->parts_open > 0))
+		return "parts of chunks that do not add up";
 	if (o->credit > o->end - o->first || o->end > o->buffer->chunks)
 		return "an OUT edge with credit beyond its end";
 	if (!o->buffer->handle)

@@ -32,6 +32,8 @@ static uint32_t rules_frame_bytes(const uint8_t *f, uint32_t room)
 		return GRANT_BYTES;
 	case FRAME_MSG:
 		return MSG_FRAME_BYTES + wire_get16(f + MSG_AT_LENGTH);
+	case FRAME_PART:
+		return PART_FRAME_BYTES + wire_get16(f + DATA_AT_LENGTH);
 	case FRAME_PING:
 		return PING_BYTES;
 	case FRAME_RESET_STREAM:

@@ -176,6 +176,38 @@ static void make_chunk_empty(struct stage *s, struct forge *f)
 	stage_data(s, f, victim(s)->edges[s->in].handle, 0, 0);
 }
 
+static void stage_part(struct stage *s, struct forge *f, uint32_t chunk, uint32_t offset,
+		       uint32_t bytes)
+{
+	stage_payload(s, f);
+	uint8_t *frame = forge_add(f, PART_FRAME_BYTES + bytes);
+	frame[0] = FRAME_PART;
+	wire_put16(frame + DATA_AT_LENGTH, (uint16_t)bytes);
+	wire_put32(frame + DATA_AT_STREAM, victim(s)->edges[s->in].handle);
+	wire_put32(frame + DATA_AT_CHUNK, chunk);
+	wire_put16(frame + PART_AT_OFFSET, (uint16_t)offset);
+}
+
+static void make_part_range(struct stage *s, struct forge *f)
+{
+	stage_part(s, f, 90, 0, PART_BYTES);
+}
+
+static void make_part_between(struct stage *s, struct forge *f)
+{
+	stage_part(s, f, 0, 64, PART_BYTES);
+}
+
+static void make_part_beyond(struct stage *s, struct forge *f)
+{
+	stage_part(s, f, 0, 56 * PART_BYTES, 64);
+}
+
+static void make_part_too_long(struct stage *s, struct forge *f)
+{
+	stage_part(s, f, 0, PART_BYTES, PART_BYTES);
+}
+
 static void stage_ack(struct stage *s, struct forge *f, uint64_t largest, uint64_t bits,
 		      uint32_t words)
 {
@@ -404,6 +436,10 @@ static const struct cause causes[] = {
 	{"chunk beyond the edge", make_chunk_range, PEER, EXPECT(drop_chunk_range)},
 	{"chunk 2^32 - 1", make_chunk_huge, PEER, EXPECT(drop_chunk_range)},
 	{"short chunk", make_chunk_size, PEER, EXPECT(drop_chunk_size)},
+	{"part of a chunk beyond the edge", make_part_range, PEER, EXPECT(drop_chunk_range)},
+	{"part that begins within another", make_part_between, PEER, EXPECT(drop_chunk_size)},
+	{"part beyond its chunk", make_part_beyond, PEER, EXPECT(drop_chunk_size)},
+	{"part that is too long", make_part_too_long, PEER, EXPECT(drop_chunk_size)},
 	{"empty chunk", make_chunk_empty, PEER, EXPECT(drop_chunk_size)},
 	{"ACK of packets never sent", make_ack_unsent, PEER, EXPECT(drop_ack_unsent)},
 	{"ACK of packet 2^64 - 1", make_ack_huge, PEER, EXPECT(drop_ack_unsent)},

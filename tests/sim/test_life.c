@@ -3,6 +3,7 @@
  * Lives and deaths of connections: restart in the middle, silence, cut cables, both sides opening
  * at once, paths that carry less than they said, nodes that read slowly, and doing nothing.
  */
+#include "engine_state.h"
 #include "testkit.h"
 
 #define RTT_NS	  (100 * WORLD_US)
@@ -311,37 +312,116 @@ static void opening_twice_answers_twice(void **state)
 
 /* ---- path MTU ----------------------------------------------------------------------------- */
 
-static void small_path_refuses_large_chunks(void **state)
+static void open_wide(struct world *w, uint32_t count, uint16_t mtu)
 {
 	struct network_link link = testkit_link(1000, RTT_NS);
 	struct node_options o = world_options();
+	o.config.mtu = mtu;
+	o.store_bytes = 64 * MIB;
+	world_init(w, count, &link, &o, TESTKIT_SEED, false);
+	for (uint32_t i = 1; i < count; i++)
+		assert_true(world_connect(w, i - 1, i, WITHIN_NS) != UINT64_MAX);
+	world_run(w, 5 * WORLD_MS);
+}
+
+/* From now until node 1 has more chunks than what is on the way now. */
+static uint64_t goes_on(struct world *w)
+{
+	world_run(w, 10 * WORLD_MS); /* the longest queue takes 5 */
+	struct stage s = {w, w->nodes[1].counters.rx_chunks + 1};
+	uint64_t took = world_until(w, WITHIN_NS, arrived, &s);
+	assert_true(took != UINT64_MAX);
+	return took + 10 * WORLD_MS;
+}
+
+/* Both links carry more than what is between them: chunks go in parts. */
+static void small_path_carries_large_chunks(void **state)
+{
+	static const uint32_t paths[] = {1280, 1400, 2600, 4000, 8950};
+	struct network_link link = testkit_link(1000, RTT_NS);
+	struct node_options o = world_options();
 	struct world w;
-	link.mtu = 1400;
-	world_init(&w, 2, &link, &o, TESTKIT_SEED, false);
-	connect_pair(&w);
-	world_run(&w, 2 * WORLD_S);
-	struct transfer t = testkit_begin(&w, 0, 1, MIB, TESTKIT_CHUNK, 1);
-	edge_fails_for(&w, 0, t.out, REASON_MTU_TOO_SMALL);
-	struct transfer u = testkit_begin(&w, 0, 1, MIB, engine_chunk_bytes(1400, true), 2);
-	arrives(&w, 1, u.sink);
-	close_world(&w);
+	o.config.mtu = 9000;
+	for (size_t k = 0; k < sizeof(paths) / sizeof(paths[0]); k++) {
+		link.mtu = paths[k];
+		world_init(&w, 2, &link, &o, TESTKIT_SEED + k, k % 2 == 1);
+		connect_pair(&w);
+		uint16_t chunk = engine_chunk_bytes(9000, true);
+		struct transfer t = testkit_begin(&w, 0, 1, 4 * MIB, chunk, 1);
+		arrives(&w, 1, t.sink);
+		assert_true(world_edge_ended(&w, 0, t.out, WITHIN_NS) != UINT64_MAX);
+		assert_int_equal(w.nodes[0].edges[t.out].state, EDGE_DONE);
+		/* one of all parts fits 1280 bytes, seven 8950 */
+		uint64_t parts = w.nodes[0].counters.tx_parts, chunks = 4 * MIB / chunk;
+		printf("  path of %u: %.1f packets per chunk\n", paths[k],
+		       (double)parts / (double)chunks);
+		assert_true(parts > chunks && parts < 9 * chunks);
+		assert_int_equal(w.nodes[1].engine->parts.used, 0);
+		close_world(&w);
+	}
 }
 
 static void path_shrinks_in_the_middle(void **state)
 {
-	struct network_link link = testkit_link(1000, RTT_NS);
-	struct node_options o = world_options();
+	static const uint16_t mtus[] = {1500, 3498, 9000};
 	struct world w;
-	world_init(&w, 2, &link, &o, TESTKIT_SEED, false);
-	connect_pair(&w);
-	struct transfer t = half_way(&w);
-	w.net.endpoints[0].link.mtu = 1400;
-	uint64_t took = edge_fails_for(&w, 0, t.out, REASON_MTU_TOO_SMALL);
-	testkit_at_most("a narrow path is noticed after (ms)", took / 1e6, 500);
-	assert_true(node_conn_to(&w.nodes[0], 1) != 0);
-	/* smaller chunks still pass on the same connection */
-	struct transfer u = testkit_begin(&w, 0, 1, MIB, 1152, 2);
-	arrives(&w, 1, u.sink);
+	for (size_t k = 0; k < sizeof(mtus) / sizeof(mtus[0]); k++) {
+		open_wide(&w, 2, mtus[k]);
+		struct transfer t =
+			testkit_begin(&w, 0, 1, 32 * MIB, engine_chunk_bytes(mtus[k], true), 1);
+		world_run(&w, 50 * WORLD_MS);
+		w.net.endpoints[0].link.mtu = 1400;
+		testkit_at_most("goes on along a narrower path after (ms)", goes_on(&w) / 1e6,
+				1000);
+		arrives(&w, 1, t.sink);
+		assert_int_equal(w.nodes[0].counters.path_narrowed, 1);
+		close_world(&w);
+	}
+}
+
+/* What a node passes on leaves by a path that is narrower than the one it came by. */
+static void path_of_a_relay_shrinks(void **state)
+{
+	struct world w;
+	uint16_t chunk = engine_chunk_bytes(9000, true);
+	open_wide(&w, 3, 9000);
+	struct transfer t = testkit_begin(&w, 0, 1, 8 * MIB, chunk, 1);
+	uint32_t sink = node_sink(&w.nodes[2], 8 * MIB, chunk, 1);
+	world_edge(&w, 1, t.sink, 2, sink);
+	world_run(&w, 20 * WORLD_MS);
+	w.net.endpoints[2].link.mtu = 1400;
+	arrives(&w, 1, t.sink);
+	arrives(&w, 2, sink);
+	assert_int_equal(w.nodes[0].counters.tx_parts, 0);
+	assert_true(w.nodes[1].counters.tx_parts > 0);
+	close_world(&w);
+}
+
+/* Losses leave many chunks with some of their parts; the path becomes still narrower, then wide. */
+static void narrow_path_that_loses(void **state)
+{
+	static const struct network_faults bad = {.loss_ppm = 50000,
+						  .duplicate_ppm = 20000,
+						  .reorder_ppm = 50000,
+						  .corrupt_ppm = 5000,
+						  .reorder_ns = 300000};
+	struct world w;
+	open_wide(&w, 2, 9000);
+	network_faults_all(&w.net, &bad);
+	w.net.endpoints[0].link.mtu = 6000;
+	struct transfer t[8];
+	for (uint32_t k = 0; k < 8; k++)
+		t[k] = testkit_begin(&w, 0, 1, MIB + 1000 * k, engine_chunk_bytes(9000, true), k);
+	world_run(&w, 2 * WORLD_S);
+	w.net.endpoints[0].link.mtu = 1300;
+	world_run(&w, 2 * WORLD_S);
+	w.net.endpoints[0].link.mtu = 0;
+	for (uint32_t k = 0; k < 8; k++) {
+		arrives(&w, 1, t[k].sink);
+		assert_true(world_edge_ended(&w, 0, t[k].out, WITHIN_NS) != UINT64_MAX);
+		assert_int_equal(w.nodes[0].edges[t[k].out].state, EDGE_DONE);
+	}
+	assert_int_equal(w.nodes[1].engine->parts.used, 0);
 	close_world(&w);
 }
 
@@ -416,8 +496,10 @@ int main(void)
 		cmocka_unit_test(closing_tells_the_peer),
 		cmocka_unit_test(simultaneous_open),
 		cmocka_unit_test(opening_twice_answers_twice),
-		cmocka_unit_test(small_path_refuses_large_chunks),
+		cmocka_unit_test(small_path_carries_large_chunks),
 		cmocka_unit_test(path_shrinks_in_the_middle),
+		cmocka_unit_test(path_of_a_relay_shrinks),
+		cmocka_unit_test(narrow_path_that_loses),
 		cmocka_unit_test(jumbo_path_is_found),
 		cmocka_unit_test(frozen_receiver_is_waited_for),
 		cmocka_unit_test(idle_connections_cost_little),

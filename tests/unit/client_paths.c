@@ -72,7 +72,8 @@ static void each_ill_has_its_note(void **state)
 	assert_string_equal(note_of(&p, 3), "far: 30.00 ms at least, others 100.0 us");
 	p.row[3].values.gauges.age_ns = 5 * S;
 	assert_string_equal(note_of(&p, 3),
-			    "narrow: carries packets of 1404 bytes, the link here of 1500");
+			    "narrow: carries packets of 1404 bytes, the link here of 1500; longer "
+			    "chunks go in parts");
 	p.row[3].values.gauges.age_ns = 4 * S;
 	p.row[3].values.gauges.waiting_ns = 450 * MS;
 	assert_string_equal(note_of(&p, 3), "has not answered for 450.00 ms");

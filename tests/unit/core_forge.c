@@ -43,6 +43,19 @@ void forge_data(struct packet *p, uint32_t stream, uint32_t chunk, uint32_t byte
 	memset(f + DATA_BYTES, fill, bytes);
 }
 
+void forge_part(struct packet *p, uint32_t stream, uint32_t chunk, uint32_t offset, uint32_t bytes,
+		uint8_t fill)
+{
+	uint8_t *f = forge_add(p, PART_FRAME_BYTES + bytes);
+
+	f[0] = FRAME_PART;
+	wire_put16(f + DATA_AT_LENGTH, (uint16_t)bytes);
+	wire_put32(f + DATA_AT_STREAM, stream);
+	wire_put32(f + DATA_AT_CHUNK, chunk);
+	wire_put16(f + PART_AT_OFFSET, (uint16_t)offset);
+	memset(f + PART_FRAME_BYTES, fill, bytes);
+}
+
 void forge_ack(struct packet *p, uint64_t largest, uint32_t words, const uint64_t *bitmap)
 {
 	uint8_t *f = forge_add(p, ACK_AT_BITMAP + 8 * words);
@@ -111,7 +124,7 @@ uint8_t *forge_hello(struct packet *p, uint32_t type, const struct peer *peer, u
 /* Reserved bytes of our own frames are zero. */
 static void packet_frame_clean(const uint8_t *f)
 {
-	if (f[0] == FRAME_DATA || f[0] == FRAME_MSG)
+	if (f[0] == FRAME_DATA || f[0] == FRAME_MSG || f[0] == FRAME_PART)
 		assert_int_equal(f[FRAME_AT_FLAGS] & ~FRAME_FLAG_ASK, 0);
 	else if (f[0] != FRAME_ACK)
 		for (uint32_t k = f[0] == FRAME_GRANT ? 2 : 1; k < 4; k++)
@@ -130,6 +143,8 @@ static uint32_t packet_frame_bytes(const uint8_t *f)
 
 	if (f[0] == FRAME_DATA)
 		return DATA_BYTES + (uint32_t)wire_get16(f + DATA_AT_LENGTH);
+	if (f[0] == FRAME_PART)
+		return PART_FRAME_BYTES + (uint32_t)wire_get16(f + DATA_AT_LENGTH);
 	if (f[0] == FRAME_MSG)
 		return MSG_FRAME_BYTES + (uint32_t)wire_get16(f + MSG_AT_LENGTH);
 	if (f[0] == FRAME_ACK)

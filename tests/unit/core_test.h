@@ -86,6 +86,9 @@ uint8_t *forge_add(struct packet *p, uint32_t bytes); /* zeroed room at the end 
 void forge_seal(struct packet *p);
 void forge_frame(struct packet *p, uint8_t type, uint32_t bytes);
 void forge_data(struct packet *p, uint32_t stream, uint32_t chunk, uint32_t bytes, uint8_t fill);
+/* A part of a chunk: so many bytes from offset on. */
+void forge_part(struct packet *p, uint32_t stream, uint32_t chunk, uint32_t offset, uint32_t bytes,
+		uint8_t fill);
 void forge_ack(struct packet *p, uint64_t largest, uint32_t words, const uint64_t *bitmap);
 void forge_grant(struct packet *p, uint32_t stream, uint32_t chunks);
 void forge_msg(struct packet *p, uint32_t id, uint32_t fragment, uint32_t total, uint8_t fill);

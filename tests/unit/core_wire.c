@@ -89,7 +89,7 @@ static void a_packet_is_sealed_and_copied_at_once(void **state)
 
 static void a_header_is_laid_out_as_documented(void **state)
 {
-	static const uint8_t want[] = {0x34, 0,	   0x34, 0x12, 0x44, 0x33, 0x22, 0x11, 0x88, 0x77,
+	static const uint8_t want[] = {0x44, 0,	   0x34, 0x12, 0x44, 0x33, 0x22, 0x11, 0x88, 0x77,
 				       0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0,	 0,    0,    0};
 	uint8_t p[WIRE_BODY + 1];
 
@@ -104,10 +104,10 @@ static void a_header_is_laid_out_as_documented(void **state)
 static void the_documented_packets(void **state)
 {
 	static const uint64_t a = 0x0011223344556677, b = 0x8899aabbccddeeff;
-	static const uint8_t ping[] = {0x34, 0, 0x72, 0x0c, 3,	  0,	5,    0,    0x2a, 0, 0, 0,
-				       0,    0, 0,    0,    0x9c, 0xe7, 0x16, 0xdf, 5,	  0, 0, 0};
-	static const uint8_t chunk[] = {0x36, 0, 0x2c, 0,    1,	   0,	 7,   0,   4,	0,
-					0,    0, 0xaa, 0x7b, 0x07, 0xce, 'p', 'i', 'k', 'e'};
+	static const uint8_t ping[] = {0x44, 0, 0x72, 0x0c, 3,	  0,	5,    0,    0x2a, 0, 0, 0,
+				       0,    0, 0,    0,    0x24, 0x33, 0xc9, 0xbc, 5,	  0, 0, 0};
+	static const uint8_t chunk[] = {0x46, 0, 0x2c, 0,    1,	   0,	 7,   0,   4,	0,
+					0,    0, 0x97, 0xa0, 0xf5, 0xac, 'p', 'i', 'k', 'e'};
 	uint8_t p[WIRE_BODY + 4];
 
 	(void)state;
@@ -129,10 +129,10 @@ static void the_documented_short_acks(void **state)
 	static const uint8_t brief[] = {0x63, 0, 0x19, 0, 0x40, 0x4b, 0x4c, 0,
 					0,    0, 0,    0, 0,	0,    0,    0xf8};
 	static const uint8_t chunk[] = {
-		0x36, 2, 0x2d, 0,    1,	   0, 7, 0, 5, 0, 0, 0, 0xd9, 3,    0xc3, 17,  0x63, 0,
-		0x19, 0, 0x40, 0x4b, 0x4c, 0, 0, 0, 0, 0, 0, 0, 0,    0xf8, 'p',  'i', 'k',  'e'};
-	static const uint8_t alone[] = {0x37, 0,    0x2e, 0, 0x63, 0,	 0x19, 0,
-					0x40, 0x4b, 0x4c, 0, 0x71, 0xac, 0xaf, 0xb0,
+		0x46, 2, 0x2d, 0,    1,	   0, 7, 0, 5, 0, 0, 0, 0x52, 0x08, 0x97, 0x37, 0x63, 0,
+		0x19, 0, 0x40, 0x4b, 0x4c, 0, 0, 0, 0, 0, 0, 0, 0,    0xf8, 'p',  'i',	'k',  'e'};
+	static const uint8_t alone[] = {0x47, 0,    0x2e, 0, 0x63, 0,	 0x19, 0,
+					0x40, 0x4b, 0x4c, 0, 0xc9, 0x78, 0x70, 0xd3,
 					0,    0,    0,	  0, 0,	   0,	 0,    0xf8};
 	uint32_t known = wire_crc_conn(0x0011223344556677, 0x20001, 0x8899aabbccddeeff, 0x50003);
 	uint8_t p[CHUNK_BODY + SHORT_BYTES + 4];
