@@ -322,12 +322,6 @@ static void wiring_edge_ended(struct control *c, struct edge *e)
 	}
 }
 
-static void wiring_narrow(struct control *c, struct edge *e, unsigned worker)
-{
-	if (e->serve)
-		serve_narrow(c, e->serve, worker);
-}
-
 const struct flow_ops wiring_flow = {
 	.held = wiring_held,
 	.released = objects_release,
@@ -341,7 +335,6 @@ const struct flow_ops wiring_flow = {
 	.lost = wiring_lost,
 	.brought = wiring_brought,
 	.edge_ended = wiring_edge_ended,
-	.narrow = wiring_narrow,
 };
 
 /* ---- the store ---------------------------------------------------------------------------- */

@@ -84,7 +84,6 @@ enum event_op {
 	X(PEER_RESTARTED, "the peer has restarted")                      \
 	X(PEER_VERSION, "the peer speaks another protocol version")      \
 	X(STREAM_RESET, "the peer knows no such stream")                 \
-	X(MTU_TOO_SMALL, "the path cannot carry a chunk of this size")   \
 	X(BAD_OP, "unknown operation")                                   \
 	X(BAD_ID, "id out of range or not in use")                       \
 	X(BUSY_ID, "id is in use")                                       \

@@ -39,8 +39,6 @@ struct conn {		 /* one per handle index of a worker */
 	uint32_t rtt_us;
 	uint64_t incarnation;
 	struct link *link;
-	uint64_t narrow_ns;    /* when the path last failed to carry a chunk */
-	uint32_t narrow_bytes; /* of so many; 0: never */
 	uint16_t mtu;
 	uint8_t owed;  /* HELLOs that could not leave yet: bit per enum message_announce */
 	bool greeted;  /* the first one has left */

@@ -234,11 +234,8 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 		e = buffers_find_edge(c, worker,
 				      r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
 				      r->edge.edge);
-		if (e && !e->dropping) {
-			if (e->out && r->reason == REASON_MTU_TOO_SMALL)
-				c->flow->ops->narrow(c, e, worker);
+		if (e && !e->dropping)
 			c->flow->ops->edge_ended(c, e);
-		}
 		break;
 	case EVENT_DROPPED:
 		buffers_dropped(c, worker, r);

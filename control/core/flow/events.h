@@ -31,11 +31,9 @@ struct flow_ops {
 	void (*arrived)(struct control *c, uint32_t slot);
 	/* A worker has lost the stage. */
 	void (*lost)(struct control *c, struct stage *head);
-	/* All chunks of an IN edge have come; an edge has ended, done or failed; the path of an
-	 * edge is too narrow for its chunks. */
+	/* All chunks of an IN edge have come; an edge has ended, done or failed. */
 	void (*brought)(struct control *c, struct edge *e);
 	void (*edge_ended)(struct control *c, struct edge *e);
-	void (*narrow)(struct control *c, struct edge *e, unsigned worker);
 };
 
 #endif

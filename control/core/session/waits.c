@@ -122,8 +122,6 @@ void waits_no_call(struct control *c, struct wait *w)
 
 static const char *waits_late(struct control *c, const struct wait *w)
 {
-	const struct fetch *f = w->object ? w->object->fetch : w->fetch;
-
 	if (w->op == SESSION_REDUCE)
 		return "the directory has not answered yet; the reduce goes on: ask how it ends";
 	if (w->op == SESSION_REDUCED)
@@ -136,9 +134,6 @@ static const char *waits_late(struct control *c, const struct wait *w)
 				   : waits_no_dataplane;
 	if (w->await.nowait) /* no answer has come */
 		return waits_no_answer(c);
-	if (f && f->narrow)
-		return "its chunks are longer than what the path from its holder carries: give "
-		       "all nodes and switches one MTU";
 	if (w->fetch && w->fetch->answered && !w->fetch->known && session_cut_off(c))
 		return "not known here, but at least half of the nodes are out of reach: see "
 		       "'sarissa status'";

@@ -81,7 +81,6 @@ struct fetch {
 	bool known;			   /* the directory knows the object */
 	bool answered;			   /* the GET that is out was answered with "wait" */
 	char reason[MESSAGE_TEXT_MAX + 1]; /* the directory's text, why there is no copy */
-	bool narrow;			   /* the holder's path is too narrow for its chunks */
 	bool deferrable;		   /* the owner may defer the answer that it has to wait */
 
 	struct fetch_inventory inventory;

@@ -5,9 +5,6 @@
 #include "room.h"
 #include "events.h"
 
-#define SERVE_NARROW_NS \
-	UINT64_C(1000000000) /* until the same size is tried again: the path may have changed */
-
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&s->pool, a, sizeof(struct serve), config->serves_max);
@@ -17,14 +14,6 @@ void serves_carve(struct serves *s, struct arena *a, const struct control_config
 uint32_t serves_fed(const struct control *c)
 {
 	return c->transfer->serves.fed;
-}
-
-/* Bytes of the longest chunk of an object. */
-static uint64_t serve_longest(struct control *c, const struct object *o, uint32_t chunk_bytes)
-{
-	uint64_t size = c->table->slot[objects_slot(c, o)].size;
-
-	return size < chunk_bytes ? size : chunk_bytes;
 }
 
 static bool serve_feeds(const struct object *o, const struct node *n)
@@ -50,35 +39,6 @@ void serve_ended(struct control *c, struct serve *s)
 
 	serve_free(c, s);
 	buffers_drop_edge(c, e);
-}
-
-/* The path does not carry chunks of this size: refuses such streams on the connection for a while,
- * and tells the receiver. */
-void serve_narrow(struct control *c, struct serve *s, unsigned worker)
-{
-	struct conn *conn = peers_conn(c, worker, s->edge->conn);
-	struct text t = {.length = 0};
-
-	if (conn == NULL)
-		return;
-	if (conn->narrow_bytes == 0) {
-		text_add(&t, "the path to ");
-		text_add_addr(&t, &s->node->addr);
-		text_add(&t, " does not carry packets of the length that the port takes (MTU ");
-		text_add_number(&t, c->dataplane.mtu);
-		text_add(&t, "): give all nodes and the switches between them one MTU");
-		control_log(c, CONTROL_LOG_WARNING, &t);
-	}
-	conn->narrow_bytes = (uint32_t)serve_longest(c, s->object, s->edge->stage->chunk_bytes);
-	conn->narrow_ns = c->now_ns;
-}
-
-/* Whether the path has recently failed to carry the object's chunks. */
-static bool serve_is_narrow(struct control *c, const struct object *o, const struct conn *conn,
-			    const struct message_stream *m)
-{
-	return conn->narrow_bytes != 0 && c->now_ns - conn->narrow_ns < SERVE_NARROW_NS &&
-	       serve_longest(c, o, m->chunk_bytes) >= conn->narrow_bytes;
 }
 
 void serve_end_stage(struct control *c, struct object *o, const struct stage *head)
@@ -241,7 +201,6 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 {
 	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE, known = 0;
 	uint32_t conns[MESSAGE_SUBSTREAMS_MAX], chunks;
-	bool narrow = false;
 	struct object *o;
 
 	if (slot == TABLE_SLOT_NONE && idmap_find(&c->transfer->fetches.by_id, &m->id))
@@ -266,13 +225,10 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 			return -EAGAIN;
 		conns[i] = data->handle;
 		known += serve_known(c, o, n, substream, data->handle);
-		narrow |= serve_is_narrow(c, o, data, m);
 	}
 	serve_replace(c, o, n, m);
 	if (known == m->substreams)
 		return 0;
-	if (narrow)
-		return -EMSGSIZE;
 	if (m->check) /* the stream has ended here: a new one needs a new edge, with fresh credit */
 		return -EPIPE;
 	return serve_begin(c, n, o, m, conns, lanes);

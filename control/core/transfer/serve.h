@@ -59,8 +59,6 @@ void serve_early(struct control *c, struct fetch *f);
 bool serve_any(const struct control *c, const struct object *o);
 /* The edge of the stream has ended, done or failed. */
 void serve_ended(struct control *c, struct serve *s);
-/* The path of the stream does not carry its chunks: the edge is about to end. */
-void serve_narrow(struct control *c, struct serve *s, unsigned worker);
 /* Ends all streams of the object. */
 void serve_end_all(struct control *c, struct object *o);
 struct stage;

@@ -142,7 +142,6 @@ static bool feed_requested(struct control *c, struct call *call, const struct me
 		d->state = FEED_REQUEST;
 		feed_timer(c, d, FEED_SOON_NS << d->attempts++);
 	} else {
-		d->fetch->narrow |= status == -EMSGSIZE;
 		feed_failed(c, d, status == -ENOENT ? MESSAGE_GET_ABSENT : MESSAGE_GET_UNREACHED);
 	}
 	return false;
@@ -312,7 +311,6 @@ static void feed_look(struct control *c, struct feed *d)
 	switch (watch_look(&c->cluster->watches, &d->watch, missing, c->now_ns)) {
 	case WATCH_FLOWS:
 		d->attempts = 0;
-		f->narrow = false;
 		/* the chunks may be the stand-in's: the holder's answer decides which of the two
 		 * stays */
 		d->silent = d->silent && fetch_has_stand_in(f, d);

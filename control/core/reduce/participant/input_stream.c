@@ -63,9 +63,8 @@ static bool part_stream_answered(struct control *c, struct call *call, const str
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* the object may be about to be created */
 		part_later(c, p, status);
-	} else if (status == -EPIPE ||	  /* a stream has ended at the sender: new edges get fresh
-					     credit */
-		   status == -EMSGSIZE || /* a chunk does not fit the path now */
+	} else if (status == -EPIPE || /* a stream has ended at the sender: new edges get fresh
+					  credit */
 		   (answer && substreams_recut(&answer->reply, &p->lanes))) {
 		part_let_go(c, p);
 		p->state = PART_LINK;
