@@ -153,6 +153,8 @@ struct conn_hello {
 	uint16_t tries;
 	bool due;
 	bool have_cookie;
+	uint8_t long_ones; /* HELLOs as long as the link takes that were not answered, */
+	bool last_long;	   /* and whether the last one was so long */
 	bool saw_other_version;
 };
 

@@ -36,8 +36,11 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 {
 	uint16_t length = WIRE_HELLO_MIN;
 
-	if (c->hello.tries < HANDSHAKE_FULL_SIZE_TRIES)
+	c->hello.last_long = c->hello.long_ones < HANDSHAKE_FULL_SIZE_TRIES;
+	if (c->hello.last_long) {
 		length = (uint16_t)(e->config.mtu - conn_overhead(c));
+		c->hello.long_ones++;
+	}
 	wire_header(out->head, WIRE_HELLO, 0, 0, 0);
 	handshake_body(e, out->head + WIRE_BODY, c->handle);
 	wire_put32(out->head + WIRE_BODY + HELLO_AT_PATH, c->path_of);
@@ -323,6 +326,8 @@ void handshake_cookie(struct engine *e, const struct packet_in *p)
 	c->hello.have_cookie = true;
 	c->hello.due = true;
 	c->hello.tries = c->hello.tries > 0 ? (uint16_t)(c->hello.tries - 1) : 0;
+	c->hello.long_ones -= c->hello.last_long; /* it got there */
+	c->hello.last_long = false;
 	conn_wake(e, c);
 }
 
