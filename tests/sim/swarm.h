@@ -21,7 +21,8 @@ struct swarm_scenario {
 	uint32_t loss_max_ppm, duplicate_max_ppm, reorder_max_ppm, corrupt_max_ppm;
 	uint32_t restart_ppm, cut_ppm, freeze_ppm, close_ppm, cancel_ppm; /* per node and ms */
 	uint32_t job_ppm, message_ppm;					  /* per ms */
-	bool incast; /* all jobs end at node 0 */
+	uint32_t narrow_ppm; /* per node and ms: its link carries packets of another size */
+	bool incast;	     /* all jobs end at node 0 */
 	/* whole nodes with clients instead of jobs; per node and second: */
 	bool full;
 	bool reduces;	/* they reduce */

@@ -70,6 +70,15 @@ const struct swarm_scenario swarm_scenarios[] = {
 	 .freeze_ppm = 10000,
 	 .close_ppm = 10000,
 	 .message_ppm = 4000000},
+	{.name = "narrow",
+	 .help = "paths become narrow and wide, and stay as they are then",
+	 FAIR_PATH,
+	 ALL_WORK,
+	 .narrow_ppm = 20000,
+	 .restart_ppm = 3000,
+	 .cut_ppm = 5000,
+	 .close_ppm = 3000,
+	 .cancel_ppm = 10000},
 #ifdef SWARM_FULL
 	{.name = "objects", .help = "whole nodes, clean network", .full = true},
 	{.name = "objects-lossy", .help = "whole nodes, a bad path", .full = true, POOR_PATH},
@@ -313,6 +322,9 @@ static void swarm_trouble_node(struct swarm *s, uint32_t i)
 	}
 	if (s->w.net.endpoints[i].is_down && now >= s->cut_until_ns[i])
 		s->w.net.endpoints[i].is_down = false;
+	if (c->narrow_ppm && swarm_strikes(s, c->narrow_ppm))
+		s->w.net.endpoints[i].link.mtu =
+			(uint32_t)PICK(&s->draw, 0, 1280, 1400, 1400, 2600, 6000);
 	if (swarm_strikes(s, c->restart_ppm)) {
 		swarm_kill(s, i);
 	} else if (swarm_strikes(s, c->cut_ppm)) {
