@@ -9,7 +9,7 @@
 #include "internal/peer_counters.h"
 #include "sarissa/sarissa.h"
 
-enum { PATHS_NO_NODE = -1, PATHS_NOTE_BYTES = 96 };
+enum { PATHS_NO_NODE = -1, PATHS_NOTE_BYTES = 128 };
 
 /* One connection. The counters are those since it was established, or since an earlier look. */
 struct path {

@@ -145,5 +145,6 @@ bool paths_note(const struct path *p, const struct paths_usual *usual, char note
 			 text_duration(age, waiting_ns));
 		return true;
 	}
-	return note_losses(p, note) || note_mtu(p, usual, note) || note_pace(p, usual, note);
+	/* what is too long for a path is lost there, so the losses may come of it */
+	return note_mtu(p, usual, note) || note_losses(p, note) || note_pace(p, usual, note);
 }
