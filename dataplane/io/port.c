@@ -336,6 +336,7 @@ void port_drop(struct port *p)
 		p->queue[i] = (struct port_queue){.rx_fd = -1};
 	}
 	p->rx_interrupt = false;
+	p->payload = PAYLOAD_COPY;
 	log_dpdk_forget();
 }
 

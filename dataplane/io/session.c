@@ -144,7 +144,8 @@ static int session_memory(struct node *n, bool bring, int fds[2])
 		return error;
 	prefault_store(&n->prefault, n->store.base, n->store.bytes);
 	for (unsigned k = 0; k < n->rails; k++)
-		session_map_store(n, k);
+		if (!n->away[k].is)
+			session_map_store(n, k);
 	return 0;
 }
 

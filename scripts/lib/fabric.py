@@ -5,9 +5,12 @@ link, a cable per port of a node, links between switches, and routes by which no
 All bridges are in the switch namespace, those of direct links too: rates and faults are made there,
 outside the nodes. Addresses and routes do not change; latencies of the file are not emulated."""
 
+from itertools import combinations
+
 from . import network
 from .network import home_ip, ip_batch, node_ip, node_mac, node_netns, port_name, switch_netns, tc_batch
-from .shell import run
+from .options import vdev_of
+from .shell import Failure, run
 from .wires import Wires
 
 ROUTER = ("net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0",
@@ -24,6 +27,16 @@ def describe(config, shown):
     config["rails"] = [len(rails) for rails in wires.nodes]
     config["direct"] = {port_name(*one): other for one, other in wires.other_end.items()}
     config["topology"] = shown
+
+
+def check_reach(config):
+    """An AF_XDP port sends by its own interface only, and takes only what arrives there."""
+    wires = Wires(config["topology"])
+    for a, b in combinations(range(len(wires.nodes)), 2):
+        both = range(min(len(wires.nodes[a]), len(wires.nodes[b])))
+        if not any(vdev_of(config, rail) == "udp" or wires.segment[a, rail] == wires.segment[b, rail] for rail in both):
+            raise Failure(f"--vdev {config['vdev']}: nodes {a} and {b} have no rail in common on one segment, and relays"
+                          " are for udp: name udp for a rail, such as --vdev af_xdp,udp", 2)
 
 
 def set_rates(shown, rate_mbit):
@@ -68,6 +81,9 @@ def create_host(config, wires, node):
     ip_batch(switch_netns(name), [network.cable(config, *port) for port in ports] +
              [f"link set {port_name(*port)} master br{wires.bridge[port]} up" for port in ports])
     ip_batch(netns, lines)
+    for _, rail in ports:
+        if vdev_of(config, rail) == "af_xdp":
+            network.whole_checksums(netns, f"eth{rail}")
     if config["rate"]:
         network.pin_receive(netns, "eth*", node)
 

@@ -141,6 +141,11 @@ def cable(config, node, rail=0):
             f" address {node_mac(node, rail)} numrxqueues {queues} numtxqueues {queues}")
 
 
+def whole_checksums(netns, device):
+    """Frames of kernel sockets reach XDP programs as they are."""
+    run("ip", "netns", "exec", netns, "ethtool", "-K", device, "tx", "off")
+
+
 def create_host(config, node):
     netns = create_netns(config, node)
     ip_batch(switch_netns(config["name"]), [cable(config, node)])
@@ -157,8 +162,7 @@ def create_host(config, node):
                              " nud permanent")
     ip_batch(netns, lines)
     if config["vdev"] == "af_xdp":
-        # frames of kernel sockets reach XDP programs as they are: with whole checksums
-        run("ip", "netns", "exec", netns, "ethtool", "-K", "eth0", "tx", "off")
+        whole_checksums(netns, "eth0")
     if config["rate"]:
         pin_receive(netns, "eth0", node)
 

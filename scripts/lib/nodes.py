@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from . import network, process
+from .options import vdev_of
 from .shell import Failure, build_dir, daemons_dir, run
 from .state import cluster_dir, node_dir, topology_file
 
@@ -56,7 +57,9 @@ def railed_argv(config, node):
     argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--store", config["store"], "--workers",
             config["workers"], *(["--busy-poll"] if config["busy_poll"] else [])]
     for rail in range(network.rails(config, node)):
-        argv += ["--port", f"udp:{network.node_ip(node, rail)}", "--udp-port", config["udp_port"], "--mtu", config["mtu"]]
+        ip = network.node_ip(node, rail)
+        port = [f"udp:{ip}"] if vdev_of(config, rail) == "udp" else [f"af_xdp:eth{rail}", "--addr", ip]
+        argv += ["--port", *port, "--udp-port", config["udp_port"], "--mtu", config["mtu"]]
     return argv
 
 

@@ -70,6 +70,20 @@ NODES = whole(2, NODES_MOST)
 WORKERS = whole(1, 16)
 
 
+def vdevs(text):
+    """The type of an argument that names what carries packets, or one for each rail."""
+    wrong = [kind for kind in text.split(",") if kind not in VDEVS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"'{wrong[0]}' is none of {' '.join(VDEVS)}")
+    return text
+
+
+def vdev_of(config, rail):
+    """What carries packets on that rail of a cluster: the last that is named is of all further ones."""
+    kinds = config["vdev"].split(",")
+    return kinds[min(rail, len(kinds) - 1)]
+
+
 def chosen(option, patterns, names, hint):
     """Those of the names that a pattern fits; each pattern fits one."""
     for pattern in patterns:
@@ -130,7 +144,7 @@ def check_memory(wanted, what):
 
 
 def check_mtu(mtu, vdev, instead="--vdev udp or tap"):
-    if vdev == "af_xdp" and mtu > MTU_AF_XDP_MOST:
+    if "af_xdp" in vdev.split(",") and mtu > MTU_AF_XDP_MOST:
         raise Failure(f"--mtu {mtu}: AF_XDP takes up to {MTU_AF_XDP_MOST}, more goes with {instead}", 2)
 
 

@@ -4,6 +4,7 @@
 virtio, whose drivers report the link, interrupt, and take several queues, as cards do; over a
 device whose driver does not interrupt, and says so late."""
 
+import json
 import os
 import subprocess
 import time
@@ -18,11 +19,12 @@ NAPS = 300  # a second; a worker that has nothing to wait for takes 1,000
 
 
 class Pair:
-    """Two nodes, each with its control; the second's port needs the first's."""
+    """Two nodes, each with its control; the second's port needs the first's. ports: of each, one or several."""
 
     def __init__(self, directory, ports, *options, env=()):
         self.directory = directory
-        self.ports = [port.replace("DIR", str(directory)) for port in ports]
+        self.ports = [[one.replace("DIR", str(directory)) for one in ([port] if isinstance(port, str) else port)]
+                      for port in ports]
         self.options = options
         self.env = {**os.environ, **dict(env)}
         self.children = []
@@ -35,12 +37,12 @@ class Pair:
             raise
 
     def start(self):
-        for node, port in enumerate(self.ports):
+        for node, ports in enumerate(self.ports):
             rundir = self.rundir(node)
             rundir.mkdir()
-            self.spawn(node, "dataplane", "--rundir", rundir, "--port", port,
-                       "--addr", f"10.78.0.{node + 1}/24", "--udp-port", 7400, "--store", 64,
-                       *self.options)
+            rails = [word for rail, port in enumerate(ports)
+                     for word in ("--port", port, "--addr", f"10.78.{rail}.{node + 1}/24", *self.options)]
+            self.spawn(node, "dataplane", "--rundir", rundir, *rails, "--udp-port", 7400, "--store", 64)
             netlib.wait_for(lambda: nodes.is_listening(rundir / "dataplane.sock", "self"), netlib.PATIENCE_S,
                             f"dataplane {node} listens")
             self.spawn(node, "control", "--rundir", rundir, "--node", node, "--nodes", PEERS)
@@ -88,6 +90,11 @@ class Pair:
             assert self.run(0, "rm", name).returncode == 0
         return f"{SIZES[-1] / took / 1e6:.0f} MB/s"
 
+    def sent(self):
+        """Bytes that the first has sent, by rail that is up."""
+        rows = map(json.loads, self.run(0, "peers", "--json").stdout.splitlines())
+        return {row["rail"]: row["tx_bytes"] for row in rows if row["up"]}
+
     def sleeps(self):
         """How often the workers of each node have slept."""
         return [netlib.counters.read(self.rundir(node) / "counters")["io_sleeps"] for node in (0, 1)]
@@ -95,9 +102,12 @@ class Pair:
 
 def objects_cross_memif():
     netlib.need_daemons()
-    ports = [f"memif:0,role={role},socket=DIR/memif.sock" for role in ("server", "client")]
+    ports = [[f"memif:{rail},role={role},socket=DIR/memif.sock" for rail in (0, 1)] for role in ("server", "client")]
     with netlib.scratch() as directory, Pair(directory, ports, "--mtu", 1400) as pair:
-        return pair.cross()
+        netlib.wait_for(lambda: len(pair.sent()) == 2, netlib.PATIENCE_S, "both rails are up")
+        rate = pair.cross()
+        assert min(pair.sent().values()) > 1 << 20, f"bytes by rail: {pair.sent()}"
+        return rate
 
 
 def objects_cross_virtio():

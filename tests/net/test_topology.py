@@ -28,6 +28,15 @@ links:
   - {between: [c, a], rate: 20M}
 """
 
+# rail 0 of node 2 is elsewhere than that of the others
+RELAY = """
+switches: [a, b]
+nodes:
+  - {node: 0, rails: [{to: a, rate: 100M}, {to: b, rate: 100M}]}
+  - {node: 1, rails: [{to: a, rate: 100M}]}
+  - {node: 2, rails: [{to: b, rate: 100M}]}
+"""
+
 
 class Net(Cluster):
     """A cluster of a topology."""
@@ -199,7 +208,7 @@ def a_torus_relays_objects():
 
 def copies_are_striped_over_the_rails_of_a_bcube():
     netlib.need_daemons()
-    with Net("bcube:2,1", "--rate", 100, "--all-rails") as net, netlib.scratch() as directory:
+    with Net("bcube:2,1", "--rate", 100, "--all-rails", "--vdev", "af_xdp,udp") as net, netlib.scratch() as directory:
         before = bench_meter.sent_bytes(net.config)
         netlib.transfer(net, directory, 8 << 20, source=0, targets=(1,))
         rails = [b - a for a, b in zip(before, bench_meter.sent_bytes(net.config))][:2]  # of node 0
@@ -247,6 +256,9 @@ def what_no_cluster_can_be_made_of_is_said_in_one_line():
                 (RING.replace("node: 0", "node: 7"), (), "there is no node 0: a cluster has all nodes from 0 to 2"),
                 (RING.replace("to: c", "to: x"), (), "net.yaml:6: unknown switch 'x'"),
                 (RING, ("--vdev", "tap"), "take --vdev udp"),
+                (RING, ("--vdev", "af_xdp"), "take --all-rails"),
+                (RING, ("--vdev", "udp,af_xdp,udp", "--all-rails"), "nodes have up to 2 rails"),
+                (RELAY, ("--vdev", "af_xdp", "--all-rails"), "nodes 0 and 2 have no rail in common"),
                 (RING, ("--spare", 3), "--spare 3: the topology has 3 nodes"),
                 (RING, (2,), "2 with --topology: the file says")):
             file.write_text(text)
