@@ -34,5 +34,7 @@ uint64_t aggregate_ready(const sar_switch *w);
 void aggregate_place(const sar_switch *w, unsigned *member, unsigned *members);
 void aggregate_result(const sar_switch *w, uint64_t begin_ns, sar_switch_result *out);
 uint64_t aggregate_now_ns(void);
+/* Memory of this process as a buffer, freed by sar_release. */
+int aggregate_memory(uint64_t size, sar_buffer *out);
 
 #endif

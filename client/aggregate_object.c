@@ -23,7 +23,7 @@ struct reduction {
 	int64_t deadline;
 };
 
-static int private_make(uint64_t size, sar_buffer *out)
+int aggregate_memory(uint64_t size, sar_buffer *out)
 {
 	uint64_t bytes = size ? size : 1;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -114,7 +114,7 @@ static int by_switch(struct reduction *r, sar_id target, const char *name, const
 {
 	uint64_t begin = aggregate_now_ns();
 	int n = r->first ? sar_create(r->s, target, name, r->source.size, &r->target)
-			 : private_make(r->source.size, &r->target);
+			 : aggregate_memory(r->source.size, &r->target);
 	if (n < 0)
 		return n;
 	n = aggregate_begin(r->w, r->source.data, r->target.data, r->source.size, how);

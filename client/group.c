@@ -157,6 +157,7 @@ int sar_group_leave(sar_member *m)
 		return -EBUSY;
 	struct group_request request = group_of_member(m, GROUP_LEAVE);
 	int r = group_call(m->s, &request, HANDLE_CALL_NS, &answer, NULL);
+	group_switch_end(m->s, &m->at_switch);
 	free(m);
 	return r == -ENOENT ? 0 : r;
 }
@@ -210,6 +211,44 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes)
 	return r;
 }
 
+/* Takes part in a round at a switch; the next request reports how that went. */
+static void group_adds(sar_member *m, const struct group_job *job, struct group_request *next)
+{
+	struct group_part part = {.group = m->join.name,
+				  .member = m->join.member,
+				  .count = m->count,
+				  .op = m->op,
+				  .dtype = m->dtype};
+	int r = group_switch_run(m->s, &m->at_switch, &part, job);
+	next->flags = r == 0 ? GROUP_SWITCHED : GROUP_UNSWITCHED;
+	next->job = job->round;
+	next->job_attempt = job->attempt;
+	next->job_error = (uint32_t)-r;
+}
+
+/* The requests of a pull until it is answered with a result: before that, with parts in rounds. */
+static int group_pull_answer(sar_member *m, int64_t until_ns, int64_t timeout_ns,
+			     struct group_answer *answer)
+{
+	struct group_request request = group_of_member(m, GROUP_PULL);
+	for (;;) {
+		int64_t left = deadline_left_of(until_ns, timeout_ns);
+		bool retried = false;
+		/* a report must arrive, however long the part took */
+		if (request.flags && left < GROUP_REPORT_NS)
+			left = GROUP_REPORT_NS;
+		request.flags |= GROUP_SWITCHABLE;
+		int r = group_member_call(m, &request, left, answer, &retried);
+		if (r < 0)
+			m->unsure = true;
+		if (r < 0 || answer->job.round == 0)
+			return r;
+		group_learn(m, answer);
+		request = group_of_member(m, GROUP_PULL);
+		group_adds(m, &answer->job, &request);
+	}
+}
+
 int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out)
 {
 	int64_t until_ns = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
@@ -219,17 +258,13 @@ int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out)
 					  "SAR_FOREVER to wait without limit");
 	int r = group_member_free(m);
 	for (int i = 0; r == 0; i++) {
-		struct group_request request = group_of_member(m, GROUP_PULL);
-		bool retried = false;
 		sar_id id;
-		r = group_member_call(m, &request, deadline_left_of(until_ns, timeout_ns), &answer,
-				      &retried);
-		if (r < 0) {
-			m->unsure = true;
+		r = group_pull_answer(m, until_ns, timeout_ns, &answer);
+		if (r < 0)
 			return r;
-		}
 		group_pulled(m, &answer, out, &id);
-		if (answer.round == 0)
+		if (answer.round == 0 || group_switch_take(m->s, &m->at_switch, answer.round,
+							   answer.attempt, &out->buffer))
 			return 0;
 		r = sar_get(m->s, id, deadline_left_of(until_ns, timeout_ns), &out->buffer);
 		/* rounds went on so fast that it is deleted already: a newer one is there */

@@ -6,6 +6,7 @@
 #ifndef SARISSA_CLIENT_GROUP_H
 #define SARISSA_CLIENT_GROUP_H
 
+#include "group_switch.h"
 #include "handle.h"
 #include "internal/group.h"
 #include "sarissa/group.h"
@@ -13,12 +14,14 @@
 enum { GROUP_TRIES = 5 }; /* of a put; of a pull whose result was deleted before it could be got */
 
 #define GROUP_DECISION_NS 1000000000 /* for a decision that is there to be found */
+#define GROUP_REPORT_NS	  1000000000 /* for the report of a round at a switch */
 
 struct sar_member {
 	sar *s;
 	struct group_request join; /* that announces it again */
 	uint64_t count, item_bytes;
-	uint32_t dtype;
+	uint32_t op, dtype;
+	struct group_switch at_switch;
 	bool unsure;	   /* the owner's answer about its clock is missing */
 	_Atomic bool busy; /* an operation of a queue has it */
 };

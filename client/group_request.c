@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "group.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@ _Static_assert(SAR_GROUP_NAME_MAX == GROUP_NAME_MAX && SAR_COHORT_MAX == GROUP_C
 		       SAR_POLICY_MAX == GROUP_POLICY_MAX && SAR_STALENESS == GROUP_HISTOGRAM &&
 		       SAR_POLICY_TABLE_MAX == GROUP_TABLE_BYTES &&
 		       SAR_GROUP_MEMBERS == GROUP_MEMBERS_MAX &&
-		       (int)SAR_GROUP_TOTAL == (int)GROUP_TOTAL,
+		       (int)SAR_GROUP_TOTAL == (int)GROUP_TOTAL &&
+		       SAR_SWITCHES_MAX == GROUP_SWITCHES_MAX,
 	       "limits of groups have one number everywhere");
 _Static_assert(sizeof(struct group_answer) != sizeof(struct session_object),
 	       "handle.c tells items by their size");
@@ -38,6 +40,28 @@ int group_ask(struct group_request *r, uint32_t step, const char *name)
 	return group_text(r->name, GROUP_NAME_MAX + 1, name, "the name of a group");
 }
 
+/* Reads ADDRESS[,ADDRESS...]. */
+static int group_switches(const char *text, struct group_request *out)
+{
+	for (const char *at = text; at && *at; out->switches++) {
+		size_t bytes = strcspn(at, ",");
+		char address[INET_ADDRSTRLEN] = "";
+		struct in_addr ip = {0};
+		if (out->switches == GROUP_SWITCHES_MAX)
+			return error_set(-EINVAL, "a group has at most %d switches",
+					 GROUP_SWITCHES_MAX);
+		if (bytes < sizeof(address))
+			memcpy(address, at, bytes);
+		if (inet_pton(AF_INET, address, &ip) != 1 || ip.s_addr == 0)
+			return error_set(-EINVAL, "switch '%.*s': not the IPv4 address of a switch",
+					 (int)bytes, at);
+		memcpy(&out->switch_ip[out->switches], &ip, sizeof(ip));
+		at += bytes;
+		at += *at == ',';
+	}
+	return 0;
+}
+
 int group_ask_create(struct group_request *r, const char *name, const sar_group_spec *spec)
 {
 	if (!spec || !spec->policy)
@@ -52,6 +76,8 @@ int group_ask_create(struct group_request *r, const char *name, const sar_group_
 	int error = group_ask(r, GROUP_CREATE, name);
 	if (error == 0)
 		error = group_text(r->policy, sizeof(r->policy), spec->policy, "a policy");
+	if (error == 0)
+		error = group_switches(spec->switches, r);
 	if (error < 0)
 		return error;
 	r->op = spec->op;
@@ -144,7 +170,8 @@ void group_pulled(sar_member *m, const struct group_answer *a, sar_group_result 
 	m->join.seen = a->round;
 	m->join.seen_attempt = a->attempt;
 	*out = (sar_group_result){.round = a->round,
-				  .attempt = a->attempt,
+				  .attempt = a->attempt % GROUP_BY_SWITCH,
+				  .through = a->attempt >= GROUP_BY_SWITCH,
 				  .version = a->version,
 				  .clock = m->join.clock};
 	*id = group_round(m, 'r', a->round, a->attempt, name);
@@ -167,7 +194,11 @@ void group_info(const struct group_answer *a, sar_group_info *out)
 				.late = a->late,
 				.refused = a->refused,
 				.lost = a->lost,
-				.waiting_ns = a->waiting_ns};
+				.waiting_ns = a->waiting_ns,
+				.switched = a->switched,
+				.fallen = a->fallen};
+	for (uint32_t i = 0; i < a->switches && i < GROUP_SWITCHES_MAX; i++)
+		memcpy(out->switches[i], &a->switch_ip[i], 4);
 	memcpy(out->staleness, a->histogram, sizeof(out->staleness));
 	memcpy(out->policy, a->policy, sizeof(out->policy));
 	memcpy(out->table, a->table, sizeof(out->table));
@@ -223,6 +254,7 @@ sar_member *group_member_new(sar *s, const struct group_request *join, const str
 	m->join.joined = a->joined;
 	m->join.clock = a->clock;
 	m->count = a->count;
+	m->op = a->op;
 	m->dtype = a->dtype;
 	m->item_bytes = group_item_bytes(a->dtype);
 	return m;

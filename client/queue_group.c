@@ -176,6 +176,7 @@ static void group_done(struct op *op, int status)
 	if (op->kind == SAR_OP_GROUP_REMOVE && status == -ENOENT && op->retried)
 		status = 0;
 	if (op->kind == SAR_OP_GROUP_LEAVE) {
+		group_switch_end(g->m->s, &g->m->at_switch);
 		free(g->m);
 		g->m = NULL;
 		status = status == -ENOENT ? 0 : status;

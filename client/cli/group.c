@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa group, sarissa policy: synchronisation groups, and what their policies say. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -24,7 +25,8 @@ static const char group_usage[] =
 	"  --op OP        sum, prod, min, max or avg; without: sum\n"
 	"  --policy TEXT  who waits for whom; without: bsp\n"
 	"  --members M    rounds begin when M have joined; without: with the first\n"
-	"  --total        the result of each round adds the one before\n";
+	"  --total        the result of each round adds the one before\n"
+	"  --switch IP[,IP]  switches that make the rounds; the nodes make what they do not\n";
 
 static const char policy_usage[] =
 	"usage: sarissa policy show TEXT\n"
@@ -41,15 +43,11 @@ struct group_options {
 };
 
 static const struct option group_long_options[] = {
-	{"count", required_argument, NULL, 'c'},
-	{"dtype", required_argument, NULL, 'd'},
-	{"op", required_argument, NULL, 'o'},
-	{"policy", required_argument, NULL, 'p'},
-	{"members", required_argument, NULL, 'm'},
-	{"total", no_argument, NULL, 't'},
-	{"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+	{"count", required_argument, NULL, 'c'},   {"dtype", required_argument, NULL, 'd'},
+	{"op", required_argument, NULL, 'o'},	   {"policy", required_argument, NULL, 'p'},
+	{"members", required_argument, NULL, 'm'}, {"total", no_argument, NULL, 't'},
+	{"switch", required_argument, NULL, 's'},  {"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
 };
 
 static int group_wrong(const char *command, const char *what, const char *which)
@@ -89,6 +87,9 @@ static int group_option(int option, struct group_options *o)
 	case 't':
 		o->spec.flags = SAR_GROUP_TOTAL;
 		break;
+	case 's':
+		o->spec.switches = optarg;
+		break;
 	case 'j':
 		o->json = true;
 		break;
@@ -125,6 +126,7 @@ static int group_take(const sar_member_info *member, void *arg)
 
 static void group_json(const char *name, const sar_group_info *i, const struct group_members *m)
 {
+	char address[INET_ADDRSTRLEN];
 	struct json j;
 	json_begin(&j, stdout);
 	json_string(&j, "name", name);
@@ -139,6 +141,12 @@ static void group_json(const char *name, const sar_group_info *i, const struct g
 	json_unsigned(&j, "round", i->round);
 	json_unsigned(&j, "clock", i->clock);
 	json_unsigned(&j, "rounds", i->rounds);
+	json_array(&j, "switches");
+	for (int k = 0; k < SAR_SWITCHES_MAX && i->switches[k][0]; k++)
+		json_string(&j, NULL, inet_ntop(AF_INET, i->switches[k], address, sizeof(address)));
+	json_close(&j, ']');
+	json_unsigned(&j, "switched", i->switched);
+	json_unsigned(&j, "fallen", i->fallen);
 	json_unsigned(&j, "counted", i->counted);
 	json_unsigned(&j, "late", i->late);
 	json_unsigned(&j, "refused", i->refused);
@@ -169,6 +177,19 @@ static void group_json(const char *name, const sar_group_info *i, const struct g
 	json_end(&j);
 }
 
+/* Which aggregator made how many rounds. */
+static void group_switches(const sar_group_info *i)
+{
+	char address[INET_ADDRSTRLEN];
+	for (int k = 0; k < SAR_SWITCHES_MAX && i->switches[k][0]; k++)
+		printf("%s%s", k ? ", " : "switch ",
+		       inet_ntop(AF_INET, i->switches[k], address, sizeof(address)));
+	if (i->switches[0][0])
+		printf(": %" PRIu64 " rounds by a switch, %" PRIu64 " by hosts, of these %" PRIu64
+		       " after a switch had failed\n",
+		       i->switched, i->rounds - i->switched, i->fallen);
+}
+
 static void group_text(const char *name, const sar_group_info *i, const struct group_members *m)
 {
 	static const char *const bucket[SAR_STALENESS] = {"0",	 "1",	 "2",	  "3",
@@ -177,6 +198,7 @@ static void group_text(const char *name, const sar_group_info *i, const struct g
 	printf("group %s: %s of %" PRIu64 " x %s%s, owner node %u\n", name, reduce_op_name(i->op),
 	       i->count, reduce_dtype_name(i->dtype),
 	       i->flags & SAR_GROUP_TOTAL ? ", total of all rounds" : "", i->owner);
+	group_switches(i);
 	printf("policy %s (version %" PRIu64 ")\n%s", i->policy, i->version, i->table);
 	printf("round %" PRIu64 ", clock %" PRIu64 "; %" PRIu64 " rounds, %" PRIu64
 	       " contributions, %" PRIu64 " late, %" PRIu64 " refused, %" PRIu64

@@ -32,6 +32,27 @@ void encode_group(const struct message_group *m, Rpc__Group *out)
 	out->name = codec_text(r->name, sizeof(r->name));
 	out->cohort = codec_text(r->cohort, sizeof(r->cohort));
 	out->policy = codec_text(r->policy, sizeof(r->policy));
+	out->job = r->job;
+	out->job_attempt = r->job_attempt;
+	out->job_error = r->job_error;
+	out->n_switch_ip = r->switches;
+	out->switch_ip = (uint32_t *)(uintptr_t)r->switch_ip;
+}
+
+static void encode_group_job(const struct group_job *j, Rpc__GroupJob *out)
+{
+	rpc__group_job__init(out);
+	out->round = j->round;
+	out->clock = j->clock;
+	out->key = j->key;
+	out->base_round = j->base;
+	out->attempt = j->attempt;
+	out->base_attempt = j->base_attempt;
+	out->version = j->version;
+	out->group = j->group;
+	out->ip = j->ip;
+	out->member = j->member;
+	out->members = j->members;
 }
 
 static void encode_group_member(const struct group_member_info *m, Rpc__GroupMember *out)
@@ -87,6 +108,14 @@ void encode_grouped(const struct message_grouped *m, struct encode_grouped *scra
 	to->histogram = (uint64_t *)(uintptr_t)a->histogram;
 	to->policy = codec_text(a->policy, sizeof(a->policy));
 	to->table = codec_text(a->table, sizeof(a->table));
+	to->switched = a->switched;
+	to->fallen = a->fallen;
+	to->n_switch_ip = a->switches;
+	to->switch_ip = (uint32_t *)(uintptr_t)a->switch_ip;
+	if (a->job.round) {
+		to->job = &scratch->job;
+		encode_group_job(&a->job, to->job);
+	}
 	to->n_member = a->page < GROUP_PAGE ? a->page : GROUP_PAGE;
 	to->member = scratch->members;
 	for (size_t i = 0; i < to->n_member; i++) {
@@ -97,6 +126,32 @@ void encode_grouped(const struct message_grouped *m, struct encode_grouped *scra
 
 /* ---- reading ----------------------------------------------------------------------------------
  */
+
+static bool decode_switches(size_t count, const uint32_t *ip, uint32_t *switches, uint32_t *out)
+{
+	if (count > GROUP_SWITCHES_MAX)
+		return false;
+	*switches = (uint32_t)count;
+	for (size_t i = 0; i < count; i++)
+		out[i] = ip[i];
+	return true;
+}
+
+static bool decode_group_job(const Rpc__GroupJob *in, struct group_job *out)
+{
+	out->round = in->round;
+	out->clock = in->clock;
+	out->key = in->key;
+	out->base = in->base_round;
+	out->attempt = in->attempt;
+	out->base_attempt = in->base_attempt;
+	out->version = in->version;
+	out->group = in->group;
+	out->ip = in->ip;
+	out->member = in->member;
+	out->members = in->members;
+	return in->round > 0 && in->members <= GROUP_SWITCH_MEMBERS && in->member < in->members;
+}
 
 bool decode_group(const Rpc__Group *in, struct message_group *out)
 {
@@ -115,7 +170,11 @@ bool decode_group(const Rpc__Group *in, struct message_group *out)
 	r->members = in->members;
 	r->cursor = in->cursor;
 	r->joined = in->joined;
-	return decode_id(&in->id, &out->id) && group_request_wrong(r) == NULL &&
+	r->job = in->job;
+	r->job_attempt = in->job_attempt;
+	r->job_error = in->job_error;
+	return decode_switches(in->n_switch_ip, in->switch_ip, &r->switches, r->switch_ip) &&
+	       decode_id(&in->id, &out->id) && group_request_wrong(r) == NULL &&
 	       decode_text(&in->name, r->name, GROUP_NAME_MAX + 1) &&
 	       decode_text(&in->cohort, r->cohort, sizeof(r->cohort)) &&
 	       decode_text(&in->policy, r->policy, sizeof(r->policy));
@@ -167,7 +226,12 @@ static bool decode_group_answer(const Rpc__GroupAnswer *in, struct group_answer 
 	for (size_t i = 0; i < in->n_member; i++)
 		if (!decode_group_member(in->member[i], &out->member[i]))
 			return false;
-	return decode_text(&in->policy, out->policy, sizeof(out->policy)) &&
+	out->switched = in->switched;
+	out->fallen = in->fallen;
+	if (in->job && !decode_group_job(in->job, &out->job))
+		return false;
+	return decode_switches(in->n_switch_ip, in->switch_ip, &out->switches, out->switch_ip) &&
+	       decode_text(&in->policy, out->policy, sizeof(out->policy)) &&
 	       decode_text(&in->table, out->table, sizeof(out->table));
 }
 

@@ -10,6 +10,7 @@ struct decode_arena;
 
 struct encode_grouped { /* scratch of a GROUPED */
 	Rpc__GroupAnswer answer;
+	Rpc__GroupJob job;
 	Rpc__GroupMember member[GROUP_PAGE];
 	Rpc__GroupMember *members[GROUP_PAGE];
 };

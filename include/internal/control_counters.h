@@ -34,6 +34,9 @@ enum control_creators {
 	X(records_refused, "records", "orders that the dataplane refused")                      \
 	X(leases_ended, "leases", "leases whose time was over without their session")           \
 	X(leases_lost, "leases", "of other nodes, that were lost with these; by object")        \
+	X(group_rounds_switch, "rounds", "of groups of this node, that a switch has made")      \
+	X(group_rounds_hosts, "rounds", "the same, that the nodes have made")                   \
+	X(group_rounds_fallen, "rounds", "of these, that a switch had begun")                   \
 	X(evictions, "objects", "copies that left for others")                                  \
 	X(spilled, "objects", "objects that went to files, for want of room")                   \
 	X(spilled_bytes, "bytes", "of these")                                                   \

@@ -9,7 +9,8 @@
  *                               .group/NAME/C/MEMBER   contribution of a member for clock C
  *                               .group/NAME/d/ROUND    decision: who is in the round
  *                               .group/NAME/r/ROUND    its result
- * ROUND is a number, with .ATTEMPT behind it when a source of the first attempt was lost.
+ * ROUND is a number, with .ATTEMPT behind it when a source of the first attempt was lost. A result
+ * that a switch has made has GROUP_BY_SWITCH in its attempt.
  */
 #ifndef SARISSA_INTERNAL_GROUP_H
 #define SARISSA_INTERNAL_GROUP_H
@@ -32,29 +33,36 @@ enum {
 	GROUP_PENDING_MAX = 64, /* contributions of a member that are in no result yet */
 	GROUP_HISTOGRAM = 8,	/* staleness 0, 1, 2, 3, 4 to 7, 8 to 15, 16 to 31, more */
 	GROUP_PAGE = 16,	/* members in one answer */
-	GROUP_TABLE_BYTES = 1024, /* a policy as a table for people */
+	GROUP_TABLE_BYTES = 1024,  /* a policy as a table for people */
+	GROUP_SWITCHES_MAX = 4,	   /* of one group */
+	GROUP_SWITCH_MEMBERS = 64, /* of a round that a switch makes: AGGREGATE_MEMBERS_MAX */
+	GROUP_BY_SWITCH = 256,	   /* in the attempt of a result, above all attempts */
 };
 
 enum group_step {
-	GROUP_CREATE = 1, /* op, dtype, count, flags, members, policy */
+	GROUP_CREATE = 1, /* op, dtype, count, flags, members, policy, switches */
 	GROUP_OPEN,	  /* -> what was created, and how it stands */
 	GROUP_JOIN,	  /* member, cohort; GROUP_REJOIN: clock, pending, seen -> clock */
 	GROUP_LEAVE,	  /* member; GROUP_LOST: its process has died */
 	GROUP_PUSH,	  /* member, clock, count, dtype: the contribution is put */
-	GROUP_PULL,	  /* member, clock -> round, attempt, clock, as soon as the policy allows */
-	GROUP_POLICY,	  /* policy -> version */
-	GROUP_INFO,	  /* cursor -> as OPEN, and a page of members */
+	GROUP_PULL,   /* member, clock -> round, attempt, clock, as soon as the policy allows; or a
+			 job, if the request is SWITCHABLE: the next pull tells how it ended */
+	GROUP_POLICY, /* policy -> version */
+	GROUP_INFO,   /* cursor -> as OPEN, and a page of members */
 	GROUP_REMOVE,
 	GROUP_EXPLAIN, /* policy -> table; no group */
 	GROUP_STEPS,
 };
 
 enum group_flag {
-	GROUP_TOTAL = 1,  /* CREATE: the result of a round adds the one before */
-	GROUP_REJOIN = 2, /* JOIN: it is a member already, of an earlier owner */
-	GROUP_LOST = 4,	  /* LEAVE */
-	GROUP_NOW = 8,	  /* PULL: the newest result, without waiting */
-	GROUP_FLAGS = 15,
+	GROUP_TOTAL = 1,       /* CREATE: the result of a round adds the one before */
+	GROUP_REJOIN = 2,      /* JOIN: it is a member already, of an earlier owner */
+	GROUP_LOST = 4,	       /* LEAVE */
+	GROUP_NOW = 8,	       /* PULL: the newest result, without waiting */
+	GROUP_SWITCHABLE = 16, /* PULL: the member can take part in a round at a switch */
+	GROUP_SWITCHED = 32,   /* PULL: the job is done: the member has the result of its round */
+	GROUP_UNSWITCHED = 64, /* PULL: the job has failed, for job_error */
+	GROUP_FLAGS = 127,
 };
 
 struct group_request {
@@ -67,10 +75,14 @@ struct group_request {
 	uint64_t pending;   /* JOIN: bit i: that of clock - i is in no result that was pulled */
 	uint64_t seen;	    /* JOIN, PULL: the newest round pulled; 0: none */
 	uint32_t seen_attempt;
-	uint32_t members; /* CREATE: rounds begin when so many have joined */
-	uint32_t cursor;  /* INFO: of the page; 0: the first */
-	uint32_t reserved;
-	uint64_t joined; /* JOIN again: as the answer to the first one said */
+	uint32_t members;   /* CREATE: rounds begin when so many have joined */
+	uint32_t cursor;    /* INFO: of the page; 0: the first */
+	uint32_t job_error; /* PULL, UNSWITCHED: an errno */
+	uint64_t joined;    /* JOIN again: as the answer to the first one said */
+	uint64_t job;	    /* PULL, SWITCHED, UNSWITCHED: round of the job */
+	uint32_t job_attempt;
+	uint32_t switches;			/* CREATE: how many */
+	uint32_t switch_ip[GROUP_SWITCHES_MAX]; /* IPv4, the first byte in the low bits */
 	char name[GROUP_NAME_MAX + 4];
 	char cohort[GROUP_COHORT_MAX + 1];
 	char policy[GROUP_POLICY_MAX + 1];
@@ -86,6 +98,20 @@ struct group_member_info {
 	uint32_t node;
 	uint32_t waits; /* 1: in a pull now */
 	char cohort[GROUP_COHORT_MAX + 1];
+};
+
+/* A member's part in a round that a switch makes (docs/aggregation.md). */
+struct group_job {
+	uint64_t round; /* 0: no job */
+	uint64_t clock; /* of the member's contribution */
+	uint64_t key;	/* that the members share */
+	uint64_t base;	/* round whose result member 0 adds; 0: none */
+	uint32_t attempt, base_attempt;
+	uint32_t version; /* of the members at the switch; rounds there have it as number, too */
+	uint32_t group;	  /* number at the switch */
+	uint32_t ip;	  /* of the switch, as switch_ip */
+	uint32_t member, members;
+	uint32_t reserved;
 };
 
 struct group_answer {
@@ -105,9 +131,14 @@ struct group_answer {
 	uint32_t attempt;		     /* of `round` */
 	uint32_t members;		     /* with which rounds begin */
 	uint32_t live;
-	uint32_t owner;	 /* node */
-	uint32_t cursor; /* INFO: of the next page; 0: this was the last */
-	uint32_t page;	 /* INFO: entries of member */
+	uint32_t owner;	   /* node */
+	uint32_t cursor;   /* INFO: of the next page; 0: this was the last */
+	uint32_t page;	   /* INFO: entries of member */
+	uint64_t switched; /* of rounds: that a switch made */
+	uint64_t fallen;   /* of the others: that a switch had begun */
+	uint32_t switches, reserved;
+	uint32_t switch_ip[GROUP_SWITCHES_MAX];
+	struct group_job job; /* PULL */
 	char policy[GROUP_POLICY_MAX + 1];
 	char table[GROUP_TABLE_BYTES]; /* EXPLAIN, POLICY, INFO */
 	struct group_member_info member[GROUP_PAGE];
@@ -118,13 +149,17 @@ static inline const char *group_request_wrong(const struct group_request *r)
 {
 	bool member = r->step >= GROUP_JOIN && r->step <= GROUP_PULL;
 
-	if (r->step == 0 || r->step >= GROUP_STEPS || r->flags & ~(uint32_t)GROUP_FLAGS ||
-	    r->reserved != 0)
+	if (r->step == 0 || r->step >= GROUP_STEPS || r->flags & ~(uint32_t)GROUP_FLAGS)
 		return "unknown request of a group: use a library and a node of one version";
 	if (member && r->member == 0)
 		return "the number of a member is not 0";
 	if (r->clock > UINT64_MAX / 2 || r->seen > UINT64_MAX / 2 || r->joined > UINT64_MAX / 2)
 		return "a clock or round is out of range";
+	if (r->switches > GROUP_SWITCHES_MAX)
+		return "a group has at most 4 switches: name fewer";
+	for (uint32_t i = 0; i < r->switches; i++)
+		if (r->switch_ip[i] == 0)
+			return "0.0.0.0 is the address of no switch: name its own";
 	return NULL;
 }
 

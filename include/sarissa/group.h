@@ -36,6 +36,7 @@ extern "C" {
 #define SAR_POLICY_MAX	     255  /* bytes of its text, without the terminating zero */
 #define SAR_GROUP_MEMBERS    1023 /* of one group */
 #define SAR_STALENESS	     8	  /* buckets: staleness 0, 1, 2, 3, 4-7, 8-15, 16-31, more */
+#define SAR_SWITCHES_MAX     4	  /* of one group */
 #define SAR_POLICY_TABLE_MAX 1024 /* bytes of a policy's table, with the terminating zero */
 
 enum {
@@ -49,7 +50,10 @@ typedef struct sar_group_spec {
 	uint32_t members;   /* rounds begin when so many have joined; 0, 1: at the first */
 	uint32_t flags;
 	const char *policy; /* text, see sar_group_policy */
-	uint64_t reserved[4];
+	/* IPv4 addresses of up to SAR_SWITCHES_MAX switches that make rounds (sarissa-switch(8)),
+	 * with commas between them; NULL: none. The nodes make those that the switches do not. */
+	const char *switches;
+	uint64_t reserved[3];
 } sar_group_spec;
 
 typedef struct sar_member sar_member; /* one membership of this process */
@@ -60,7 +64,7 @@ typedef struct sar_group_result {
 	uint64_t version;  /* of the policy in force when the pull ended */
 	uint64_t clock;	   /* of the member; the policy may have moved it on */
 	uint32_t attempt;
-	uint32_t reserved32;
+	uint32_t through; /* 1: a switch made it; 0: the nodes did */
 	uint64_t reserved[4];
 } sar_group_result;
 
@@ -101,7 +105,10 @@ typedef struct sar_group_info {
 	uint64_t staleness[SAR_STALENESS];
 	char policy[SAR_POLICY_MAX + 1];
 	char table[SAR_POLICY_TABLE_MAX];
-	uint64_t reserved[8];
+	uint64_t switched;		       /* of rounds: that a switch has made */
+	uint64_t fallen;		       /* of the others: that a switch had begun */
+	uint8_t switches[SAR_SWITCHES_MAX][4]; /* IPv4 addresses; 0.0.0.0: no more */
+	uint64_t reserved[4];
 } sar_group_info;
 
 /*
@@ -109,11 +116,11 @@ typedef struct sar_group_info {
  *
  * Shapes: name has 1 to SAR_GROUP_NAME_MAX bytes.
  * Errors: -EEXIST a group of that name exists. -EINVAL the policy is wrong (the error text says
- * where), K is larger than spec->members, or the type, operation or count is wrong. -ENAMETOOLONG
- * the name or the policy is. -ENOSPC the owner has no room for another group. -EAGAIN the owner has
- * no room for the group's object at the moment: try again. -ECANCELED
- * the group was removed while it was made. -ETIMEDOUT no owner has answered: whether the group
- * exists is not known, so try again, and take -EEXIST for it.
+ * where), K is larger than spec->members, or the type, operation, count or a switch is wrong.
+ * -ENAMETOOLONG the name or the policy is. -ENOSPC the owner has no room for another group. -EAGAIN
+ * the owner has no room for the group's object at the moment: try again. -ECANCELED the group was
+ * removed while it was made. -ETIMEDOUT no owner has answered: whether the group exists is not
+ * known, so try again, and take -EEXIST for it.
  */
 int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
 
@@ -154,6 +161,8 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
  * Waits until the policy lets the member go on, and gets the newest result. That has the member's
  * last contribution, unless others must still close the round of it, and the member is under asp or
  * ssp, or the policy has changed since that round opened.
+ * While a switch makes the round, the calling thread sends this member's contribution, and the call
+ * may take longer than its timeout. The nodes make rounds of members that pull by queues.
  *
  * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.

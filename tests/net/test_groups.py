@@ -5,14 +5,18 @@ killed and restarted meanwhile. Its result is the total of all rounds, and each 
 power of 1000, so the last total says how often each was counted."""
 
 
+import os
+import signal
+
 import netlib
+from lib import network, nodes, process
 from netlib import Cluster, Task
 
 NODES = 4
 
 MEMBER = """
 import numpy
-group = node.group("t")
+group = node.group("GROUP")
 member = group.join()
 say(str(member.number))
 pushed = 0
@@ -20,7 +24,7 @@ for line in sys.stdin:
   if line.strip() == "leave":
     break
   for _ in range(int(line)):
-    member.push(numpy.full(100, 1000.0 ** RANK))
+    member.push(numpy.full(group.count, 1000.0 ** RANK))
     pushed += 1
     result = member.pull(timeout=30)
   stale = max(one.staleness for one in result.members)
@@ -33,9 +37,9 @@ INFO = "import json\nsay(json.dumps(node.group('t').info()))\n"
 
 
 class Member:
-    def __init__(self, cluster, rank):
+    def __init__(self, cluster, rank, group="t"):
         self.rank, self.pushed, self.total = rank, 0, 0
-        self.task = Task(cluster, rank, MEMBER.replace("RANK", str(rank)))
+        self.task = Task(cluster, rank, MEMBER.replace("RANK", str(rank)).replace("GROUP", group))
         self.number = int(self.task.heard())
 
     def begin(self, rounds):
@@ -96,8 +100,52 @@ def restart(cluster, node):
     cluster.verb("start", node, "control")
 
 
+def shown(cluster):
+    return netlib.json.loads(cluster.must(0, "sarissa", "group", "show", "s", "--json"))
+
+
+def rounds_by_switch(cluster, members, more):
+    """Runs rounds until the switch has made so many more of them: members that are late are not waited for."""
+    before = now = shown(cluster)["switched"]
+    for _ in range(50):
+        rounds(members, 4)
+        now = shown(cluster)["switched"]
+        if now >= before + more:
+            return now
+    raise AssertionError(f"the switch has made {now - before} of 200 rounds")
+
+
+def a_switch_makes_rounds(cluster):
+    """Under bsp and k-of-n; and when it is killed in the middle, the nodes make them: nothing counts twice."""
+    cluster.must(0, "sarissa", "group", "create", "s", "--count", 3000, "--dtype", "f64", "--members", 3, "--total",
+                 "--switch", network.aggregator_ip())
+    members = [Member(cluster, rank, "s") for rank in range(3)]
+    rounds_by_switch(cluster, members, 3)
+    all_counted(members)
+    cluster.must(0, "sarissa", "policy", "set", "s", "k-of-n 2 deadline 40ms")
+    made = rounds_by_switch(cluster, members, 2)
+    all_counted(members)
+
+    def kill():
+        begun = shown(cluster)["round"]
+        netlib.wait_for(lambda: shown(cluster)["round"] > begun + 2, netlib.PATIENCE_S, "rounds go on")
+        os.kill(process.alive(nodes.switch_file(cluster.config, "pid")), signal.SIGKILL)
+
+    rounds(members, 60, kill)
+    all_counted(members)
+    seen = shown(cluster)
+    assert seen["switched"] >= made and seen["fallen"] >= 1 and seen["switched"] < seen["rounds"], seen
+    text = cluster.must(0, "sarissa", "group", "show", "s")
+    assert f"{seen['switched']} rounds by a switch" in text, text
+    for member in members:
+        member.leave()
+    cluster.must(0, "sarissa", "group", "rm", "s")
+    return f"{seen['switched']} of {seen['rounds']} rounds by the switch, {seen['fallen']} fell to the nodes"
+
+
 def a_group_counts_each_contribution_once():
-    with Cluster(NODES, "--vdev", "udp") as cluster:
+    with Cluster(NODES, "--switch", "dpdk", "--vdev", "udp") as cluster:
+        switched = a_switch_makes_rounds(cluster)
         assert once(cluster, CREATE) == "made"
         members = [Member(cluster, rank) for rank in range(NODES)]
         assert rounds(members, 5) == [(4, 0)] * NODES, "under bsp each round has everybody"
@@ -134,7 +182,7 @@ def a_group_counts_each_contribution_once():
         left = cluster.must(0, "sarissa", "ls", ".group/", "--json")
         netlib.wait_for(lambda: not cluster.must(0, "sarissa", "ls", ".group/", "--json"),
                         netlib.PATIENCE_S, f"the objects of a removed group go: {left}")
-        return f"total {total}"
+        return f"total {total}; {switched}"
 
 
 netlib.need_root()

@@ -55,6 +55,21 @@ static struct message sample_group(uint32_t kind, struct object_id of)
 					     .histogram = {[7] = UINT64_MAX},
 					     .owner = NODES_MAX - 1,
 					     .page = GROUP_PAGE,
+					     .switched = 6,
+					     .fallen = 1,
+					     .switches = GROUP_SWITCHES_MAX,
+					     .switch_ip = {1, 2, 3, UINT32_MAX},
+					     .job = {.round = 8,
+						     .clock = 6,
+						     .key = UINT64_MAX,
+						     .base = 7,
+						     .base_attempt = GROUP_BY_SWITCH,
+						     .attempt = 1,
+						     .version = UINT32_MAX,
+						     .group = 77,
+						     .ip = 4,
+						     .member = GROUP_SWITCH_MEMBERS - 1,
+						     .members = GROUP_SWITCH_MEMBERS},
 					     .policy = "bsp",
 					     .table = "cohort rule",
 					     .member = {[15] = {.member = 1, .cohort = "fast"}}};
@@ -72,6 +87,11 @@ static struct message sample_group(uint32_t kind, struct object_id of)
 					  .pending = 5,
 					  .seen = 8,
 					  .joined = 2,
+					  .job = 3,
+					  .job_attempt = 1,
+					  .job_error = EIO,
+					  .switches = 1,
+					  .switch_ip = {UINT32_MAX},
 					  .name = "sgd",
 					  .cohort = "fast"}};
 	return m;
@@ -474,6 +494,9 @@ static void wrong_groups_are_refused(void **state)
 	m = sample(MESSAGE_GROUP);
 	m.group.ask.clock = UINT64_MAX;
 	assert_int_equal(refused(&m), -EBADMSG);
+	m = sample(MESSAGE_GROUP);
+	m.group.ask.switch_ip[0] = 0;
+	assert_int_equal(refused(&m), -EBADMSG);
 	m = sample(MESSAGE_GROUPED);
 	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
 	assert_memory_equal(back.grouped.answer, m.grouped.answer, sizeof(answer));
@@ -486,6 +509,11 @@ static void wrong_groups_are_refused(void **state)
 	assert_int_equal(refused(&m), -EBADMSG);
 	answer = *sample(MESSAGE_GROUPED).grouped.answer;
 	answer.op = REDUCE_OP_END;
+	assert_int_equal(refused(&m), -EBADMSG);
+	answer = *sample(MESSAGE_GROUPED).grouped.answer;
+	answer.job.member = answer.job.members;
+	assert_int_equal(refused(&m), -EBADMSG);
+	answer.job.members = GROUP_SWITCH_MEMBERS + 1;
 	assert_int_equal(refused(&m), -EBADMSG);
 	answer = *sample(MESSAGE_GROUPED).grouped.answer;
 	answer.member[0].node = NODES_MAX;

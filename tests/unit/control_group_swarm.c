@@ -8,7 +8,7 @@
  */
 #include "control_group_world.h"
 
-static uint64_t swarm_seed = 1, swarm_runs = 30;
+static uint64_t swarm_seed = 1, swarm_runs = 30, swarm_switched; /* pulls of such results */
 
 static const char *const swarm_policies[] = {
 	"bsp",
@@ -76,8 +76,10 @@ static void swarm_heal(struct world *w, uint64_t seed)
 
 static void swarm(uint64_t seed, bool swaps, bool faults)
 {
-	struct world *w = world_new(seed, 3 + (uint32_t)seed % (WORLD_MEMBERS - 2),
-				    swarm_policies[seed % SWARM_POLICIES], seed / 7 % 2);
+	struct world *w =
+		world_new(seed, 3 + (uint32_t)seed % (WORLD_MEMBERS - 2),
+			  swarm_policies[seed % SWARM_POLICIES],
+			  (seed / 7 % 2 ? GROUP_TOTAL : 0) | (seed % 3 ? WORLD_SWITCHES : 0));
 
 	w->loss = faults ? world_random(w, 20) : 0;
 	w->doubles = faults ? 10 : 0;
@@ -90,6 +92,7 @@ static void swarm(uint64_t seed, bool swaps, bool faults)
 	}
 	swarm_heal(w, seed);
 	assert_true(w->results > 0);
+	swarm_switched += w->switched;
 	world_free(w);
 }
 
@@ -100,6 +103,8 @@ static void swarm_all(bool swaps, bool faults)
 			print_message("seed %llu\n", (unsigned long long)seed);
 		swarm(seed, swaps, faults);
 	}
+	assert_true(swarm_runs < 4 || swarm_switched > 100);
+	swarm_switched = 0;
 }
 
 static void calm(void **state)

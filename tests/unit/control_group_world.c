@@ -89,6 +89,11 @@ static bool world_alive(void *arg, uint32_t node)
 	return true; /* nodes that die come back at once, and empty */
 }
 
+static uint64_t world_secret(void *arg)
+{
+	return world_random(arg, UINT32_MAX);
+}
+
 /* ---- tasks ------------------------------------------------------------------------------------
  */
 
@@ -340,7 +345,8 @@ static void world_judge_published(struct world *w, const struct group *before, s
 	struct group as = *before;
 	const struct world_name *n;
 
-	if (g->result == before->result || before->task != GROUP_TASK_REDUCE ||
+	if (g->result == before->result ||
+	    (before->task != GROUP_TASK_REDUCE && before->task != GROUP_TASK_SWITCH) ||
 	    g->result != before->closing.number)
 		return;
 	group_name(&name, g->name, "d", before->closing.number, before->closing.attempt);
@@ -429,9 +435,14 @@ static void world_ask_state(struct world *w, uint32_t i)
 		r.dtype = REDUCE_F32;
 	} else if (c->state == CLIENT_PULLS) {
 		r.step = GROUP_PULL;
+		r.job = c->job.round;
+		r.job_attempt = c->job.attempt;
+		r.job_error = ENETUNREACH;
 	}
 	if (!c->rejoins && c->state != CLIENT_JOINS)
 		r.flags = 0;
+	if (r.step == GROUP_PULL)
+		r.flags = c->report | (i == 5 ? 0 : GROUP_SWITCHABLE);
 	world_send(w, i, &r);
 }
 
@@ -450,6 +461,8 @@ static void world_next(struct world *w, uint32_t i, uint32_t state)
 	c->state = state;
 	c->rejoins = false;
 	if (state == CLIENT_WORKS) {
+		c->report = 0;
+		c->job.round = 0;
 		c->repeat_ns = w->now_ns + c->pace_ns / 2 + world_random(w, (uint32_t)c->pace_ns);
 		return;
 	}
@@ -521,6 +534,35 @@ static void world_answer_join(struct world *w, uint32_t i, const struct world_ev
 	world_next(w, i, CLIENT_WORKS);
 }
 
+/* Its part of a round at a switch. A large one takes longer than the owner waits. */
+static void world_adds(struct world *w, uint32_t i, const struct group_job *job)
+{
+	struct world_client *c = &w->client[i];
+	struct text name;
+
+	group_contribution_name(&name, "g", job->clock, c->join.member);
+	assert_true(job->member < job->members);
+	c->state = CLIENT_ADDS;
+	c->job = *job;
+	/* the hosts may have made the round meanwhile */
+	c->report = world_random(w, 4) && world_there(w, name.bytes) ? GROUP_SWITCHED
+								     : GROUP_UNSWITCHED;
+	c->repeat_ns = w->now_ns + world_random(w, 30) * WORLD_MS;
+}
+
+/* Member 0 puts the result before it says that it is there. */
+static void world_added(struct world *w, uint32_t i)
+{
+	struct world_client *c = &w->client[i];
+	struct text name;
+
+	group_name(&name, "g", "r", c->job.round, c->job.attempt | GROUP_BY_SWITCH);
+	if (c->job.member == 0 && (c->report == GROUP_SWITCHED || world_random(w, 2)) &&
+	    !world_there(w, name.bytes))
+		world_place(w, name.bytes);
+	world_next(w, i, CLIENT_PULLS);
+}
+
 static void world_answered(struct world *w, const struct world_event *e)
 {
 	struct world_client *c = &w->client[e->who];
@@ -547,7 +589,12 @@ static void world_answered(struct world *w, const struct world_event *e)
 			fail_msg("push: %d", e->status);
 	} else {
 		assert_true(e->status == 0 || e->status == -ENODATA);
+		if (e->status == 0 && e->answer.job.round) {
+			world_adds(w, e->who, &e->answer.job);
+			return;
+		}
 		if (e->status == 0) {
+			w->switched += e->answer.attempt >= GROUP_BY_SWITCH;
 			world_learn(c, &e->answer);
 			world_judge_result(w, &e->answer);
 			c->join.seen = e->answer.round;
@@ -609,6 +656,8 @@ static void world_clients(struct world *w)
 			continue;
 		if (c->state == CLIENT_WORKS)
 			world_next(w, i, CLIENT_PUSHES);
+		else if (c->state == CLIENT_ADDS)
+			world_added(w, i);
 		else
 			world_ask_state(w, i);
 	}
@@ -825,8 +874,10 @@ struct world *world_new(uint64_t seed, uint32_t clients, const char *policy, uin
 				  .op = REDUCE_SUM,
 				  .dtype = REDUCE_F32,
 				  .count = 10,
-				  .flags = flags,
-				  .members = clients};
+				  .flags = flags & GROUP_TOTAL,
+				  .members = clients,
+				  .switches = flags & WORLD_SWITCHES ? 2 : 0,
+				  .switch_ip = {1, 2}};
 	char text[128];
 
 	w->name = calloc(WORLD_NAMES, sizeof(*w->name));
@@ -843,7 +894,8 @@ struct world *world_new(uint64_t seed, uint32_t clients, const char *policy, uin
 				     world_abandon,
 				     world_remove,
 				     world_exists,
-				     world_alive};
+				     world_alive,
+				     world_secret};
 	world_make(w);
 	strcpy(r.policy, policy);
 	for (int32_t status; (status = world_ask(w, &r, NULL, text)) != 0 && !world_group(w);) {

@@ -38,7 +38,16 @@ struct world_event {
 	struct group_answer answer;
 };
 
-enum world_client_state { CLIENT_JOINS, CLIENT_WORKS, CLIENT_PUSHES, CLIENT_PULLS, CLIENT_DEAD };
+enum world_client_state {
+	CLIENT_JOINS,
+	CLIENT_WORKS,
+	CLIENT_PUSHES,
+	CLIENT_PULLS,
+	CLIENT_ADDS, /* has its part of a round at a switch */
+	CLIENT_DEAD,
+};
+
+enum { WORLD_SWITCHES = 1 << 16 }; /* flag of world_new: the group has two */
 
 struct world_client {
 	struct group_request join;
@@ -52,6 +61,8 @@ struct world_client {
 	uint64_t pushed;    /* contributions that were taken */
 	uint64_t refused, deaths;
 	uint64_t clock; /* of the push that is out */
+	struct group_job job;
+	uint32_t report; /* how it ended: a flag of the next pull */
 };
 
 struct world_name {
@@ -102,7 +113,7 @@ struct world {
 	uint32_t limits;	  /* 0: staleness is not judged */
 	struct world_event heard; /* the answer to world_ask */
 	struct world_counted *counted;
-	uint64_t results, stalest, bounded;
+	uint64_t results, stalest, bounded, switched;
 	uint64_t turned_away; /* members that were refused when they announced themselves */
 };
 

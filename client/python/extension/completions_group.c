@@ -24,15 +24,15 @@ static struct kept *group_keep(struct queue *self, unsigned long long ticket, Py
 	return kept;
 }
 
-/* (ticket, name, op, dtype, count, members, flags, policy) */
+/* (ticket, name, op, dtype, count, members, flags, policy, switches or None) */
 PyObject *queue_group_create(PyObject *object, PyObject *args)
 {
 	struct queue *self = (struct queue *)object;
 	unsigned long long ticket, count;
 	sar_group_spec spec = {0};
 	const char *name;
-	if (!PyArg_ParseTuple(args, "KsIIKIIs", &ticket, &name, &spec.op, &spec.dtype, &count,
-			      &spec.members, &spec.flags, &spec.policy))
+	if (!PyArg_ParseTuple(args, "KsIIKIIsz", &ticket, &name, &spec.op, &spec.dtype, &count,
+			      &spec.members, &spec.flags, &spec.policy, &spec.switches))
 		return NULL;
 	spec.count = count;
 	struct kept *kept = group_keep(self, ticket, NULL);

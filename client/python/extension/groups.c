@@ -22,15 +22,15 @@ static PyObject *groups_done(int r)
 	Py_RETURN_NONE;
 }
 
-/* (name, op, dtype, count, members, flags, policy) */
+/* (name, op, dtype, count, members, flags, policy, switches or None) */
 PyObject *groups_create(PyObject *object, PyObject *args)
 {
 	struct handle *self = (struct handle *)object;
 	sar_group_spec spec = {0};
 	unsigned long long count;
 	const char *name;
-	if (!PyArg_ParseTuple(args, "sIIKIIs", &name, &spec.op, &spec.dtype, &count, &spec.members,
-			      &spec.flags, &spec.policy) ||
+	if (!PyArg_ParseTuple(args, "sIIKIIsz", &name, &spec.op, &spec.dtype, &count, &spec.members,
+			      &spec.flags, &spec.policy, &spec.switches) ||
 	    handle_open(self) < 0)
 		return NULL;
 	spec.count = count;
@@ -128,6 +128,20 @@ static PyObject *groups_staleness(const sar_group_info *info)
 	return list;
 }
 
+/* ["10.0.0.1", ...] */
+static PyObject *groups_switches(const sar_group_info *info)
+{
+	PyObject *list = PyList_New(0);
+	for (int i = 0; list && i < SAR_SWITCHES_MAX && info->switches[i][0]; i++) {
+		const uint8_t *ip = info->switches[i];
+		PyObject *one = PyUnicode_FromFormat("%u.%u.%u.%u", ip[0], ip[1], ip[2], ip[3]);
+		if (!one || PyList_Append(list, one) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(one);
+	}
+	return list;
+}
+
 PyObject *groups_described(const sar_group_info *i, const sar_member_info *member, size_t count)
 {
 	PyObject *members = PyList_New(0);
@@ -140,15 +154,17 @@ PyObject *groups_described(const sar_group_info *i, const sar_member_info *membe
 	if (!members)
 		return NULL;
 	return Py_BuildValue(
-		"{sIsIsIsIsKsIsIsKsKsKsKsKsKsKsKsKsssssNsN}", "op", i->op, "dtype", i->dtype,
+		"{sIsIsIsIsKsIsIsKsKsKsKsKsKsKsKsKsKsKsssssNsNsN}", "op", i->op, "dtype", i->dtype,
 		"flags", i->flags, "start", i->members, "count", (unsigned long long)i->count,
 		"live", i->live, "owner", i->owner, "version", (unsigned long long)i->version,
 		"round", (unsigned long long)i->round, "clock", (unsigned long long)i->clock,
 		"rounds", (unsigned long long)i->rounds, "counted", (unsigned long long)i->counted,
 		"late", (unsigned long long)i->late, "refused", (unsigned long long)i->refused,
 		"lost", (unsigned long long)i->lost, "waiting_ns",
-		(unsigned long long)i->waiting_ns, "policy", i->policy, "table", i->table,
-		"staleness", groups_staleness(i), "members", members);
+		(unsigned long long)i->waiting_ns, "switched", (unsigned long long)i->switched,
+		"fallen", (unsigned long long)i->fallen, "policy", i->policy, "table", i->table,
+		"staleness", groups_staleness(i), "switches", groups_switches(i), "members",
+		members);
 }
 
 PyObject *groups_info(PyObject *object, PyObject *args)
@@ -269,11 +285,11 @@ PyObject *groups_pulled(struct handle *handle, const sar_group_result *result, s
 		sar_release(handle->s, buffer);
 		return NULL;
 	}
-	return Py_BuildValue("NKIK", view, (unsigned long long)result->round, result->attempt,
-			     (unsigned long long)result->version);
+	return Py_BuildValue("NKIKI", view, (unsigned long long)result->round, result->attempt,
+			     (unsigned long long)result->version, result->through);
 }
 
-/* pull(timeout_ns): (View or None, round, attempt, version) */
+/* pull(timeout_ns): (View or None, round, attempt, version, through) */
 static PyObject *member_pull(PyObject *object, PyObject *args)
 {
 	struct member *self = (struct member *)object;

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 class Result:
     """As sarissa.Result; members() is a coroutine."""
 
-    def __init__(self, member: GroupMember, view: _sarissa.View, round: int, attempt: int, version: int) -> None:
+    def __init__(self, member: GroupMember, view: _sarissa.View, round: int, attempt: int, version: int,
+                 through: int) -> None:
         self._member, self._attempt = member, attempt
-        self.round, self.version = round, version
+        self.round, self.version, self.through = round, version, bool(through)
         self.array: numpy.ndarray[Any, Any] = _groups.as_array(view, member.group.dtype)
 
     async def members(self) -> List[Contributor]:
@@ -64,8 +65,8 @@ class GroupMember:
 
     async def pull(self, timeout: Optional[float] = None) -> Optional[Result]:
         """Waits until the policy lets this member go on; None: there is no result yet."""
-        view, round, attempt, version = await self._do("group_pull", timeout_ns(timeout))
-        return None if view is None else Result(self, view, round, attempt, version)
+        view, round, attempt, version, through = await self._do("group_pull", timeout_ns(timeout))
+        return None if view is None else Result(self, view, round, attempt, version, through)
 
     async def leave(self) -> None:
         if self._member is not None:

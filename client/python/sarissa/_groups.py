@@ -50,12 +50,12 @@ def contribution(array: Any, dtype: str) -> Any:
 
 
 def creation(name: str, dtype: Any, count: int, op: str, policy: str, members: int,
-             results: str) -> Tuple[str, int, int, int, int, int, str]:
+             results: str, switch: Optional[str]) -> Tuple[str, int, int, int, int, int, str, Optional[str]]:
     """The arguments of group_create."""
     if results not in RESULTS:
         raise ValueError(f"results={results!r}: use one of {', '.join(RESULTS)}")
     return (name, op_of(op), DTYPES[dtype_of(dtype)], unsigned(count, 64), unsigned(members, 32),
-            RESULTS[results], policy)
+            RESULTS[results], policy, switch)
 
 
 class Contributor(NamedTuple):
@@ -68,13 +68,13 @@ class Contributor(NamedTuple):
 
 
 class Result:
-    """What a pull has got: array (read-only, no copy), the round that it is of, and the version of the
-    policy that was in force."""
+    """What a pull has got: array (read-only, no copy), the round that it is of, the version of the
+    policy that was in force, and whether a switch has made it."""
 
     def __init__(self, member: GroupMember, view: _sarissa.View, round: int, attempt: int, version: int,
-                 dtype: str) -> None:
+                 through: int, dtype: str) -> None:
         self._member, self._attempt = member, attempt
-        self.round, self.version = round, version
+        self.round, self.version, self.through = round, version, bool(through)
         self.array: numpy.ndarray[Any, Any] = as_array(view, dtype)
         self._members: Optional[List[Contributor]] = None
 
@@ -124,10 +124,10 @@ class GroupMember:
         """Waits until the policy lets this member go on, and gets the newest result; None: there is
         none yet, and nothing was pushed."""
         member = self._joined()
-        view, round, attempt, version = ask(member.pull, timeout_ns(timeout))
+        view, round, attempt, version, through = ask(member.pull, timeout_ns(timeout))
         if view is None:
             return None
-        return Result(self, view, round, attempt, version, self.group.dtype)
+        return Result(self, view, round, attempt, version, through, self.group.dtype)
 
     def leave(self) -> None:
         """What was pushed counts; nobody waits for this member any more."""

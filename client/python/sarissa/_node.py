@@ -418,10 +418,11 @@ class Node:
     # --- groups
 
     def create_group(self, name: str, dtype: Any, count: int, op: str = "sum", policy: str = "bsp",
-                     members: int = 0, results: str = "round") -> Group:
+                     members: int = 0, results: str = "round", switch: Optional[str] = None) -> Group:
         """A group of count elements of dtype, whose rounds begin when members have joined. results:
-        "round", of one round; "total", of all rounds so far. It exists until Group.remove()."""
-        self._open().group_create(*creation(name, dtype, count, op, policy, members, results))
+        "round", of one round; "total", of all rounds so far. switch: addresses of switches that make
+        rounds (sarissa-switch(8)), with commas between them. It exists until Group.remove()."""
+        self._open().group_create(*creation(name, dtype, count, op, policy, members, results, switch))
         return Group(self, name)
 
     def group(self, name: str) -> Group:

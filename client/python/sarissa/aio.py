@@ -223,8 +223,8 @@ class Node:
     # --- groups
 
     async def create_group(self, name: str, dtype: Any, count: int, op: str = "sum", policy: str = "bsp",
-                           members: int = 0, results: str = "round") -> Group:
-        await self._do("group_create", *creation(name, dtype, count, op, policy, members, results))
+                           members: int = 0, results: str = "round", switch: Optional[str] = None) -> Group:
+        await self._do("group_create", *creation(name, dtype, count, op, policy, members, results, switch))
         return await self.group(name)
 
     async def group(self, name: str) -> Group:

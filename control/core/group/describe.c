@@ -59,6 +59,10 @@ uint32_t group_meta_write(const struct group *g, char *out, size_t room)
 	describe_add(&o, "\npolicy ");
 	describe_add(&o, g->policy_text);
 	describe_add(&o, "\n");
+	for (uint32_t i = 0; i < g->switches; i++) {
+		describe_number(&o, "switch ", g->at_switch[i].ip, 10);
+		describe_add(&o, "\n");
+	}
 	return (uint32_t)o.used;
 }
 
@@ -173,6 +177,10 @@ bool group_meta_read(struct group *g, const char *bytes, uint32_t length)
 	g->start = (uint32_t)describe_take(&i, " start ", 10);
 	describe_expect(&i, "\npolicy ");
 	describe_rest(&i, g->policy_text, sizeof(g->policy_text));
+	for (g->switches = 0; !i.wrong && i.at < i.end && g->switches < GROUP_SWITCHES_MAX;) {
+		g->at_switch[g->switches++].ip = (uint32_t)describe_take(&i, "switch ", 10);
+		describe_expect(&i, "\n");
+	}
 	return !i.wrong && reduce_op_name(g->op) && reduce_dtype_name(g->dtype) && g->count > 0 &&
 	       g->start <= GROUP_MEMBERS_MAX &&
 	       group_policy_parse(g->policy_text, &g->policy, &error) == 0;

@@ -39,6 +39,11 @@ void groups_fill(struct groups *gs, const struct group *g, const struct group_me
 	a->lost = g->lost;
 	a->top = g->top;
 	a->waiting_ns = g->waiting_ns;
+	a->switched = g->switched;
+	a->fallen = g->fallen;
+	a->switches = g->switches;
+	for (uint32_t i = 0; i < g->switches; i++)
+		a->switch_ip[i] = g->at_switch[i].ip;
 	memcpy(a->histogram, g->histogram, sizeof(a->histogram));
 	a->members = g->start;
 	a->live = g->live;
@@ -142,7 +147,7 @@ struct group *groups_make(struct groups *gs, const char *name)
 	list_init(&g->waits);
 	list_init(&g->open.contributions);
 	list_init(&g->closing.contributions);
-	g->grace_ns = g->retry_ns = g->look_ns = g->open.due_ns = UINT64_MAX;
+	g->grace_ns = g->retry_ns = g->look_ns = g->open.due_ns = g->switch_due_ns = UINT64_MAX;
 	g->used_ns = gs->now_ns;
 	return g;
 }
@@ -306,6 +311,8 @@ uint64_t groups_next(const struct groups *gs)
 			due = g->open.due_ns;
 		if (g->look_ns < due)
 			due = g->look_ns;
+		if (g->switch_due_ns < due)
+			due = g->switch_due_ns;
 		if (due < next)
 			next = due;
 	}

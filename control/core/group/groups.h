@@ -20,6 +20,9 @@
  *   DECIDE --put--> REDUCE; --somebody else has decided--> ADOPT: that decision is read, REDUCE
  *   REDUCE --result--> published; --a source is lost--> DECIDE, next attempt, without it
  *   REDUCE --GROUP_ATTEMPTS have failed--> ended by name: pulls that need it fail
+ *   DECIDE --put, a switch may make it--> GATHER: its members' pulls are waited for
+ *   GATHER --all are there: each is answered with its part--> SWITCH; --time--> REDUCE
+ *   SWITCH --member 0 has the result--> published; --a member has failed or died, time--> REDUCE
  *
  * Invariants (tests/unit/control_group_swarm.c):
  *   1. A (member, clock) is in at most one decision whose result is published.
@@ -49,6 +52,7 @@ enum {
 	GROUP_KEEP = 8,		  /* newest rounds whose objects stay */
 	GROUP_BLOB_BYTES = 60000, /* of a decision: below OBJECT_INLINE_MAX */
 };
+_Static_assert((int)GROUP_ATTEMPTS < (int)GROUP_BY_SWITCH, "attempts and that bit are apart");
 
 #define GROUP_GRACE_NS UINT64_C(5000000000) /* for members to announce themselves again */
 #define GROUP_RETRY_NS UINT64_C(200000000)  /* after a task that has failed for now */
@@ -71,7 +75,9 @@ enum group_task { /* what LIVE waits for */
 		  GROUP_TASK_DECIDE,
 		  GROUP_TASK_ADOPT,
 		  GROUP_TASK_REDUCE,
-		  GROUP_TASK_SWAP, /* a policy is put */
+		  GROUP_TASK_GATHER, /* no task of ops */
+		  GROUP_TASK_SWITCH, /* the same */
+		  GROUP_TASK_SWAP,   /* a policy is put */
 };
 
 struct group_contribution {
@@ -121,6 +127,13 @@ struct group_member {
 	bool provisional; /* of an earlier owner, or its node has restarted: it must announce itself
 			   */
 	bool residual;	  /* its last contribution was refused: its pull needs no round */
+	bool switchable;  /* the pull that waits, or waited last, can be answered with a job */
+	bool in_job;	  /* it has its part of the closing round, and has not told the end */
+	uint32_t place;	  /* in_job: at the switch */
+	bool resumed;	  /* a pull that a job has answered goes on with its next one */
+	uint64_t job_request; /* in_job: the pull that was answered so */
+	uint64_t job_clock;   /* in_job: of its contribution */
+	uint64_t job_round;   /* of switching_fits */
 };
 
 struct group_cohort {
@@ -181,6 +194,19 @@ struct group {
 	uint64_t retry_ns; /* the task is tried again then; UINT64_MAX: no */
 	uint64_t look_ns;  /* auto looks for overdue members then; UINT64_MAX: no pull waits */
 	uint64_t used_ns;
+	uint32_t switches;
+	struct group_switch {
+		uint32_t ip;	  /* as group_request.switch_ip */
+		uint64_t rest_ns; /* it is not used before */
+	} at_switch[GROUP_SWITCHES_MAX];
+	uint32_t switch_chosen;	   /* GATHER, SWITCH */
+	uint32_t switch_number;	   /* of this group there; drawn by this owner */
+	uint64_t switch_key;	   /* the same; 0: not drawn yet */
+	uint64_t switch_first;	   /* member 0 of the last round there: it has that result */
+	uint64_t switch_due_ns;	   /* GATHER, SWITCH end then; UINT64_MAX: no such task */
+	uint64_t switch_gather_ns; /* no GATHER before */
+	bool switch_lost;	   /* a member of GATHER or SWITCH has gone */
+	uint64_t switched, fallen;
 	uint64_t rounds, counted, late, refused, lost, waiting_ns;
 	uint64_t histogram[GROUP_HISTOGRAM];
 	bool spent; /* the window of a cohort must be rebuilt */
@@ -214,12 +240,15 @@ struct groups_ops {
 	bool (*exists)(void *arg, const struct object_id *id);
 	/* Whether the node is a live member of the cluster. */
 	bool (*alive)(void *arg, uint32_t node);
+	/* A number that nobody can guess. */
+	uint64_t (*random)(void *arg);
 };
 
 struct groups {
 	const struct groups_ops *ops;
 	uint64_t now_ns;
-	uint32_t node; /* this one */
+	uint32_t node;			   /* this one */
+	uint64_t switched, hosted, fallen; /* rounds of all groups, as group.switched and fallen */
 	struct pool pool, members, contributions;
 	struct idmap by_id, by_member;
 	struct group_answer answer; /* for one at a time */
@@ -352,6 +381,22 @@ void rounds_reduce(struct groups *gs, struct group *g, bool resume);
 void rounds_fix(struct groups *gs, struct group *g);
 /* The result that is there of a round; NULL: none. */
 const struct group_kept *rounds_kept(const struct group *g, uint64_t number);
+
+/* The closing round has ended. */
+void rounds_end(struct groups *gs, struct group *g, bool result);
+
+/* switching.c: rounds that a switch makes */
+/* The round is decided: false: the hosts have to make it. */
+bool switching_begin(struct groups *gs, struct group *g);
+/* In each turn. */
+void switching_turn(struct groups *gs, struct group *g);
+/* The member goes. */
+void switching_gone(struct group *g, const struct group_member *m);
+/* A pull: what it tells of a job. True: it has been answered, with the job that it has not heard
+ * of.
+ */
+bool switching_pull(struct groups *gs, struct group *g, struct group_member *m,
+		    const struct group_waiter *w, const struct group_request *r);
 
 /* load.c */
 void load_begin(struct groups *gs, struct group *g);

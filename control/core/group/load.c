@@ -107,6 +107,14 @@ static void load_clocks(struct groups *gs, struct group *g)
 	}
 }
 
+/* Whether a switch has made the last round: perhaps members have that result. */
+static bool load_switched(const struct group *g)
+{
+	const struct group_kept *k = rounds_kept(g, g->last.number);
+
+	return k && k->attempt == (GROUP_BY_SWITCH | g->last.attempt);
+}
+
 static void load_last(struct groups *gs, struct group *g, const char *bytes, uint32_t length)
 {
 	struct group_decision d;
@@ -144,7 +152,12 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	g->grace_ns = gs->now_ns + GROUP_GRACE_NS;
 	load_clocks(gs, g);
 	rounds_fix(gs, g);
-	rounds_reduce(gs, g, true);
+	if (load_switched(g)) {
+		g->closing.attempt |= GROUP_BY_SWITCH;
+		rounds_end(gs, g, true);
+	} else {
+		rounds_reduce(gs, g, true);
+	}
 	load_live(gs, g);
 }
 
@@ -244,6 +257,14 @@ static void load_decision(struct group *g, const struct group_kept *d)
 	}
 }
 
+/* Of one round that of the hosts counts: they have made it because the switch had failed. */
+static bool load_result(const struct group_kept *k, uint64_t number, uint32_t attempt)
+{
+	if (k->number != number)
+		return k->number < number;
+	return attempt < GROUP_BY_SWITCH && (k->attempt >= GROUP_BY_SWITCH || k->attempt < attempt);
+}
+
 void load_listed(struct groups *gs, struct group *g, const char *name)
 {
 	uint64_t number;
@@ -260,7 +281,7 @@ void load_listed(struct groups *gs, struct group *g, const char *name)
 		g->last_policy = number;
 	if (kind == 'd')
 		load_decision(g, &(struct group_kept){number, attempt});
-	if (kind == 'r' && g->kept[number % (2 * GROUP_KEEP)].number <= number)
+	if (kind == 'r' && load_result(&g->kept[number % (2 * GROUP_KEEP)], number, attempt))
 		g->kept[number % (2 * GROUP_KEEP)] = (struct group_kept){number, attempt};
 	if ((kind == 'd' || kind == 'r') && (g->oldest == 0 || number < g->oldest))
 		g->oldest = number;

@@ -72,6 +72,9 @@ static void groups_create(struct groups *gs, const struct group_waiter *w,
 	g->count = r->count;
 	g->flags = r->flags & GROUP_TOTAL;
 	g->start = r->members;
+	g->switches = r->switches;
+	for (uint32_t i = 0; i < r->switches; i++)
+		g->at_switch[i].ip = r->switch_ip[i];
 	g->version = 1;
 	g->policy = p;
 	memcpy(g->policy_text, r->policy, sizeof(g->policy_text));
@@ -319,8 +322,11 @@ static void groups_pull(struct groups *gs, struct group *g, const struct group_w
 		return;
 	}
 	m->node = w->node;
+	if (switching_pull(gs, g, m, w, r))
+		return;
 	if (m->request == 0) {
-		m->since_ns = gs->now_ns;
+		if (!m->resumed)
+			m->since_ns = gs->now_ns;
 		list_append(&g->waits, &m->waits);
 		roster_wait(gs, g);
 	}

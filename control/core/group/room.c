@@ -66,7 +66,12 @@ static void group_fire(struct control *c, struct timer *t)
 
 void group_turn(struct control *c)
 {
-	uint64_t next = groups_next(&c->group->groups);
+	const struct groups *gs = &c->group->groups;
+	uint64_t next = groups_next(gs);
+
+	c->counters.group_rounds_switch = gs->switched;
+	c->counters.group_rounds_hosts = gs->hosted;
+	c->counters.group_rounds_fallen = gs->fallen;
 
 	if (next == UINT64_MAX)
 		timers_cancel(&c->timers, &c->group->timer);

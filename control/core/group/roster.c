@@ -273,6 +273,7 @@ void roster_drop(struct groups *gs, struct group *g, struct group_member *m, boo
 		rounds_forget(gs, g, m);
 		g->lost++;
 	}
+	switching_gone(g, m);
 	roster_exit(g, m);
 	g->live--;
 	list_remove(&m->of_group);
@@ -382,7 +383,8 @@ void roster_look(struct groups *gs, struct group *g)
 		struct group_member *m = list_item(l, struct group_member, of_group);
 		uint64_t begin_ns = m->answered_ns ? m->answered_ns : m->since_ns;
 
-		if (m->request == 0 && (gs->now_ns - begin_ns) * 2 > g->percentile_ns * 3)
+		if (m->request == 0 && !m->in_job &&
+		    (gs->now_ns - begin_ns) * 2 > g->percentile_ns * 3)
 			roster_change(gs, g, m, "slow");
 	}
 	roster_wait(gs, g);

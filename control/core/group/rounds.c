@@ -76,7 +76,7 @@ bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *
 	m->in_round = m->need = g->open.number;
 	if (k->low == 0 || clock < k->low)
 		k->low = clock;
-	m->residual = false;
+	m->residual = m->resumed = false;
 	if (clock <= g->top && g->open.policy.row[k->open_row].quorum > 0) {
 		m->late++;
 		g->late++;
@@ -294,8 +294,6 @@ static void rounds_doubt(struct groups *gs, struct group *g)
 	}
 }
 
-static void rounds_end(struct groups *gs, struct group *g, bool result);
-
 /* The next attempt, without contributions that are lost. */
 static void rounds_next_attempt(struct groups *gs, struct group *g)
 {
@@ -365,8 +363,15 @@ static void rounds_sweep(struct groups *gs, struct group *g)
 	for (; g->oldest < limit; g->oldest++) {
 		const struct group_kept *k = rounds_kept(g, g->oldest);
 
-		for (uint32_t i = 0; i < GROUP_ATTEMPTS && i <= (k ? k->attempt : 0); i++) {
+		uint32_t attempt = k ? k->attempt % GROUP_BY_SWITCH : 0;
+
+		for (uint32_t i = 0; i < GROUP_ATTEMPTS && i <= attempt; i++) {
 			group_name(&name, g->name, "d", g->oldest, i);
+			gs->ops->remove(gs->ops->arg, name.bytes);
+			if (g->switches == 0 || (k && k->attempt == (GROUP_BY_SWITCH | i)))
+				continue;
+			/* a member may have put it for nothing */
+			group_name(&name, g->name, "r", g->oldest, GROUP_BY_SWITCH | i);
 			gs->ops->remove(gs->ops->arg, name.bytes);
 		}
 		if (k == NULL)
@@ -376,7 +381,7 @@ static void rounds_sweep(struct groups *gs, struct group *g)
 	}
 }
 
-static void rounds_end(struct groups *gs, struct group *g, bool result)
+void rounds_end(struct groups *gs, struct group *g, bool result)
 {
 	struct group_round *r = &g->closing;
 
@@ -398,6 +403,8 @@ static void rounds_end(struct groups *gs, struct group *g, bool result)
 		g->result = r->number;
 		g->kept[r->number % (2 * GROUP_KEEP)] = (struct group_kept){r->number, r->attempt};
 		g->rounds++;
+		gs->switched += r->attempt >= GROUP_BY_SWITCH;
+		gs->hosted += r->attempt < GROUP_BY_SWITCH;
 		g->counted += r->count;
 	} else {
 		g->failed = r->number;
@@ -429,7 +436,8 @@ void rounds_decided(struct groups *gs, struct group *g, int32_t status)
 
 	if (status == 0) {
 		rounds_fix(gs, g);
-		rounds_reduce(gs, g, false);
+		if (!switching_begin(gs, g))
+			rounds_reduce(gs, g, false);
 	} else if (status == -EEXIST) {
 		g->task = GROUP_TASK_ADOPT;
 		group_name(&name, g->name, "d", g->closing.number, g->closing.attempt);
@@ -533,6 +541,7 @@ void rounds_node_lost(struct groups *gs, struct group *g, uint32_t node)
 		one->node = GROUP_NODE_DEAD;
 		lost = true;
 	}
+	g->switch_lost |= lost;
 	if (!lost || g->task != GROUP_TASK_REDUCE || g->retry_ns != UINT64_MAX)
 		return;
 	group_name(&name, g->name, "r", g->closing.number, g->closing.attempt);
@@ -583,6 +592,7 @@ static void rounds_answer(struct groups *gs, struct group *g, struct group_membe
 	const struct group_kept *k = rounds_kept(g, g->result);
 
 	list_remove(&m->waits);
+	m->resumed = false;
 	m->waiting_ns += waited;
 	g->waiting_ns += waited;
 	m->answered_ns = gs->now_ns;
@@ -639,6 +649,7 @@ void rounds_turn(struct groups *gs, struct group *g)
 		roster_refill(g);
 	if (g->live >= g->start)
 		g->started = true;
+	switching_turn(gs, g);
 	if (g->task == GROUP_TASK_NONE && g->swapper.request)
 		rounds_swap(gs, g);
 	if (rounds_may_close(gs, g))

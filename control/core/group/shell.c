@@ -216,6 +216,18 @@ static bool shell_read(void *arg, struct group *g, const char *name)
 
 static bool shell_list_ask(struct control *c, struct group_shell *s);
 
+/* A result that a member has begun to put is none; it is deleted with the group. */
+static bool shell_lists(const struct group *g, const struct session_object *o)
+{
+	uint64_t number;
+	uint32_t attempt;
+	char kind;
+
+	return g->phase == GROUP_PHASE_REMOVE || o->copies > 0 ||
+	       !group_name_parse(g->name, o->name, &kind, &number, &attempt) || kind != 'r' ||
+	       attempt < GROUP_BY_SWITCH;
+}
+
 static bool shell_listed(struct control *c, struct call *call, const struct message *answer)
 {
 	struct group_shell *s = call->owner;
@@ -227,7 +239,8 @@ static bool shell_listed(struct control *c, struct call *call, const struct mess
 	}
 	c->group->groups.now_ns = c->now_ns;
 	for (uint32_t i = 0; i < answer->objects.count; i++)
-		groups_listed(&c->group->groups, s->group, answer->objects.objects[i].name);
+		if (shell_lists(s->group, &answer->objects.objects[i]))
+			groups_listed(&c->group->groups, s->group, answer->objects.objects[i].name);
 	s->cursor = answer->objects.cursor;
 	if (s->cursor == 0)
 		s->shard++;
@@ -360,6 +373,11 @@ static bool shell_alive(void *arg, uint32_t node)
 	       (node == c->cluster->self->number || members_live(peers_node(c, node)));
 }
 
+static uint64_t shell_random(void *arg)
+{
+	return control_random(arg);
+}
+
 static void shell_answer(void *arg, uint32_t node, uint64_t request, int32_t status,
 			 const char *text, const struct group_answer *answer)
 {
@@ -386,6 +404,7 @@ void shell_init(struct control *c)
 		shell_remove,
 		shell_exists,
 		shell_alive,
+		shell_random,
 	};
 	groups_init(&c->group->groups, &c->group->ops, c->config.node);
 }
