@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include "internal/crash_point.h"
 #include "combine.h"
+#include "copy.h"
 #include "engine_state.h"
 #include "in_edge.h"
 #include "local_edge.h"
@@ -13,8 +14,16 @@ struct participant {
 	uint32_t count, added;
 };
 
+bool combine_past_caches(const struct buffer *b)
+{
+	return b->chunk_bytes >= COMBINE_PAST_CHUNK && b->size >= COMBINE_PAST_SIZE &&
+	       b->counts == NULL && list_empty(&b->out_edges) && list_empty(&b->takers);
+}
+
 void combine_prefetch(const struct buffer *b, uint32_t chunk)
 {
+	if (combine_past_caches(b))
+		return;
 	uint32_t bytes = (uint32_t)state_min(b->chunk_bytes, COMBINE_PREFETCH_BYTES);
 	const uint8_t *to = b->data + (uint64_t)chunk * b->chunk_bytes;
 	uint32_t looked = 0;
@@ -58,7 +67,9 @@ static void combine_run(struct engine *e, const struct buffer *b, const struct p
 {
 	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
 
-	if (m->count == 1)
+	if (m->count == 1 && combine_past_caches(b))
+		copy_past_caches(to, m->source[0], length);
+	else if (m->count == 1)
 		kernel_copy(to, NULL, m->source[0], length);
 	else if (m->count == 2)
 		b->apply(to, m->source[0], m->source[1], length);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CHUNK packets: whose they are, which number they have, and what is wrong with them. */
 #include "core_test.h"
+#include "copy.h"
 
 enum { CHUNKS = 40, LAST_BYTES = 100 };
 
@@ -357,6 +358,51 @@ static void a_probe_waits_for_a_late_answer(void **state)
 	}
 }
 
+/* Large chunks of large objects that nobody here reads; a sum is read again by the next pass. */
+static void what_goes_past_the_caches(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = sink_open(r);
+	struct record out = record_edge(COMMAND_OUT, 1, 0, &peer, 0, CHUNKS);
+	uint8_t counts[1];
+
+	struct buffer *b = buffer_find(r->e, record_handle(0));
+	assert_false(combine_past_caches(b));
+	b->size = COMBINE_PAST_SIZE;
+	assert_false(combine_past_caches(b));
+	b->chunk_bytes = COMBINE_PAST_CHUNK;
+	assert_true(combine_past_caches(b));
+	b->size--;
+	assert_false(combine_past_caches(b));
+	b->size++;
+	b->counts = counts;
+	assert_false(combine_past_caches(b));
+	b->counts = NULL;
+	b->chunk_bytes = RIG_CHUNK;
+	rig_command(r, &out);
+	b->chunk_bytes = COMBINE_PAST_CHUNK;
+	assert_false(combine_past_caches(b));
+}
+
+/* Whatever lengths and addresses: nothing but the range is written. */
+static void a_copy_past_the_caches(void **state)
+{
+	static uint8_t from[9100], to[9100];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (uint32_t k = 0; k < sizeof(from); k++)
+		from[k] = (uint8_t)draw(&seed);
+	for (uint32_t length = 0; length <= 9000; length += length < 300 ? 1 : 211) {
+		uint32_t a = (uint32_t)draw(&seed) % 70, b = (uint32_t)draw(&seed) % 70;
+
+		memset(to, 0xee, sizeof(to));
+		copy_past_caches(to + b, from + a, length);
+		assert_memory_equal(to + b, from + a, length);
+		assert_true(to[b + length] == 0xee && (b == 0 || to[b - 1] == 0xee));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +419,8 @@ int main(void)
 		test_rig(a_number_beyond_reach_is_said_in_full),
 		test_rig(a_probe_goes_in_a_frame),
 		test_rig(a_probe_waits_for_a_late_answer),
+		test_rig(what_goes_past_the_caches),
+		cmocka_unit_test(a_copy_past_the_caches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
