@@ -23,10 +23,15 @@ static const char usage[] =
 	"and 9000, 2 s each, objects of 64 MiB, each of which may take 30 s. Cycles are those of\n"
 	"both endpoints together, per packet with payload.\n";
 
+struct both {
+	struct pair_result plain, staged;
+};
+
 struct row {
 	uint16_t mtu;
 	struct pair_result plain, staged;   /* without and with the accounting, which costs */
 	struct pair_result sum, sum_staged; /* the same, added to an object of the receiver */
+	struct both fan, forward;	    /* the object sent twice; sent on by its receiver */
 	struct local_result local;	    /* no packets: two objects of one node */
 	double memcpy_bytes_per_s, testpmd_pps;
 };
@@ -53,6 +58,15 @@ static double gbit(const struct row *r)
 	return (double)r->plain.bytes * 8e-9 / r->plain.seconds;
 }
 
+static void print_copies(const char *name, const struct both *b)
+{
+	printf("\"%s\":{\"payload_gbit_s\":%.3f,\"cycles_per_packet\":{\"total\":%.1f,", name,
+	       (double)b->plain.bytes * 8e-9 / b->plain.seconds,
+	       per_packet(&b->plain, b->plain.cycles));
+	stages_print(&b->staged.stage, b->staged.packets);
+	printf("}},");
+}
+
 static void print_json(const struct row *r)
 {
 	const struct pair_result *p = &r->plain, *s = &r->staged;
@@ -66,6 +80,8 @@ static void print_json(const struct row *r)
 	printf("},");
 	printf("\"memcpy_gbit_s\":%.3f,\"memcpy_ratio\":%.4f,", r->memcpy_bytes_per_s * 8e-9,
 	       gbit(r) / (r->memcpy_bytes_per_s * 8e-9));
+	print_copies("fan_out", &r->fan);
+	print_copies("forward", &r->forward);
 	const struct pair_result *sum = &r->sum, *ss = &r->sum_staged;
 	printf("\"sum_f32\":{\"payload_gbit_s\":%.3f,\"cycles_per_packet\":{\"total\":%.1f,"
 	       "\"protocol\":%.1f,\"receive\":%.1f,\"add\":%.1f}},",
@@ -96,12 +112,17 @@ static bool measure(struct row *r, const struct settings *s)
 	struct pair_result warm;
 	if (!p)
 		return false;
-	bool done = pair_run(p, seconds / 4, false, false, &warm) &&
-		    pair_run(p, seconds, false, false, &r->plain) &&
-		    pair_run(p, seconds / 2, true, false, &r->staged) &&
-		    pair_run(p, seconds / 4, false, true, &warm) &&
-		    pair_run(p, seconds, false, true, &r->sum) &&
-		    pair_run(p, seconds / 2, true, true, &r->sum_staged);
+	bool done = pair_run(p, seconds / 4, false, PAIR_COPY, &warm) &&
+		    pair_run(p, seconds, false, PAIR_COPY, &r->plain) &&
+		    pair_run(p, seconds / 2, true, PAIR_COPY, &r->staged) &&
+		    pair_run(p, seconds / 4, false, PAIR_FAN, &warm) &&
+		    pair_run(p, seconds, false, PAIR_FAN, &r->fan.plain) &&
+		    pair_run(p, seconds / 2, true, PAIR_FAN, &r->fan.staged) &&
+		    pair_run(p, seconds, false, PAIR_FORWARD, &r->forward.plain) &&
+		    pair_run(p, seconds / 2, true, PAIR_FORWARD, &r->forward.staged) &&
+		    pair_run(p, seconds / 4, false, PAIR_SUM, &warm) &&
+		    pair_run(p, seconds, false, PAIR_SUM, &r->sum) &&
+		    pair_run(p, seconds / 2, true, PAIR_SUM, &r->sum_staged);
 	if (done) {
 		pair_memcpy(p, seconds / 8);
 		r->memcpy_bytes_per_s = pair_memcpy(p, seconds / 2);

@@ -24,11 +24,19 @@ struct pair_result {
 /* Two endpoints in this thread, joined by one net_ring device. patience_s: how long an object may
  * take. NULL with a line on stderr. */
 struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s);
-/* Moves objects from one to the other for at least this long; the result is that of the median
- * object. With reduce, the receiver adds an object of its own to what arrives, as f32, into a third
- * place; copy_in is that addition. False, with a line on stderr: the bytes are wrong, or do not
- * come. */
-bool pair_run(struct pair *p, double seconds, bool stages, bool reduce, struct pair_result *out);
+/* What is moved in a run. */
+enum pair_work {
+	PAIR_COPY,    /* an object from one to the other */
+	PAIR_SUM,     /* the receiver adds an object of its own to it, as f32, into a third place;
+		       * copy_in is that addition */
+	PAIR_FAN,     /* it is sent twice at the same time, into two places */
+	PAIR_FORWARD, /* the receiver sends it back at once, into another place of the sender */
+};
+
+/* Moves objects for at least this long; the result is that of the median object. False, with a line
+ * on stderr: the bytes are wrong, or do not come. */
+bool pair_run(struct pair *p, double seconds, bool stages, enum pair_work work,
+	      struct pair_result *out);
 /* Copies the same object in the same chunks for at least this long; bytes per second. */
 double pair_memcpy(struct pair *p, double seconds);
 void pair_close(struct pair *p);

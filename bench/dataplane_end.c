@@ -70,10 +70,10 @@ static void end_event(struct end *e, const struct record *r)
 		e->conn = r->peer.conn;
 		break;
 	case EVENT_BUFFER_DONE:
-		e->buffer_done = true;
+		e->buffers_done++;
 		break;
 	case EVENT_OUT_DONE:
-		e->out_done = true;
+		e->outs_done++;
 		break;
 	case EVENT_DROPPED:
 		e->dropped += r->flags == RECORD_FLAG_BUFFER;
@@ -142,6 +142,16 @@ void end_send(struct end *e, const struct object *o)
 	out.edge.stream = o->handle;
 	out.edge.bitmap_offset = o->bitmap_offset;
 	end_command(e, b);
+	end_command(e, out);
+}
+
+void end_send_on(struct end *e, const struct object *o, const struct object *as)
+{
+	struct record out = end_edge(e, as, COMMAND_OUT);
+	memset(e->config.store + as->bitmap_offset, 0, chunk_bitmap_bytes(out.edge.chunks));
+	out.edge.buffer = o->handle;
+	out.edge.stream = as->handle;
+	out.edge.bitmap_offset = as->bitmap_offset;
 	end_command(e, out);
 }
 

@@ -15,9 +15,9 @@ struct end {
 	struct engine_config config;
 	struct counters counters;
 	uint64_t stages[IO_STAGES];
-	uint32_t conn; /* 0: not connected yet */
-	bool buffer_done, out_done;
-	unsigned dropped; /* buffers given up */
+	uint32_t conn;			  /* 0: not connected yet */
+	unsigned buffers_done, outs_done; /* since the user of this last set them to 0 */
+	unsigned dropped;		  /* buffers given up */
 };
 
 /* Where an object lies in the store of an end. */
@@ -38,6 +38,8 @@ void end_command(struct end *e, struct record r);
 void end_connect(struct end *e, const struct net_addr *addr);
 /* The object goes from here, or comes here, over the one connection. */
 void end_send(struct end *e, const struct object *o);
+/* The object, whose buffer is there, goes from here into another: as (its handle, its bitmap). */
+void end_send_on(struct end *e, const struct object *o, const struct object *as);
 void end_take(struct end *e, const struct object *o);
 /* Gives the buffer up, and all that hangs on it. */
 void end_drop(struct end *e, uint32_t handle);

@@ -116,12 +116,12 @@ static bool lane_armed(const struct lane *l)
 
 static bool lane_sent(const struct lane *l)
 {
-	return l->end.out_done;
+	return l->end.outs_done > 0;
 }
 
 static bool lane_taken(const struct lane *l)
 {
-	return l->end.buffer_done;
+	return l->end.buffers_done > 0;
 }
 
 static bool all_taken(const struct lane *l)
@@ -170,7 +170,7 @@ static bool lane_move(struct lane *l)
 	const struct counters *c = &e->counters;
 	bool out = l->link->side == SENDER;
 	uint64_t before = out ? c->tx_chunks : c->rx_chunks;
-	e->buffer_done = e->out_done = false;
+	e->buffers_done = e->outs_done = 0;
 	e->dropped = 0;
 	l->object.handle = handle_make(1, (uint16_t)(l->number % UINT16_MAX + 1));
 	end_account(e, l->number % 2 == 0);

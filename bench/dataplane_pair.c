@@ -15,11 +15,13 @@ struct pair {
 	struct end end[ENDS];
 	struct worker worker[ENDS];
 	struct port port[ENDS];
-	struct object object;	/* its handle changes */
-	uint64_t source_offset; /* of a reduce, at the receiver: what is added */
+	struct object object; /* its handle changes */
+	struct object second; /* the other place of PAIR_FAN and PAIR_FORWARD */
+	uint64_t
+		source_offset; /* of a sum, at the receiver: what is added; else the second place */
 	uint64_t store_bytes, patience_ns;
 	uint16_t generation;
-	bool reduce;
+	enum pair_work work;
 };
 
 static void pair_address(struct port *p, unsigned i)
@@ -126,7 +128,10 @@ struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s)
 	o->bitmap_offset = (object_bytes + 4095) / 4096 * 4096;
 	uint64_t taken_offset = o->bitmap_offset + chunk_counted_bytes(chunks);
 	p->source_offset = (taken_offset + 2 * chunk_bitmap_bytes(chunks) + 4095) / 4096 * 4096;
-	p->store_bytes = p->source_offset + object_bytes;
+	p->store_bytes = p->source_offset + object_bytes + 2 * chunk_counted_bytes(chunks);
+	p->second = *o;
+	p->second.store_offset = p->source_offset;
+	p->second.bitmap_offset = (p->source_offset + object_bytes + 7) / 8 * 8;
 	bool ok = pair_port(&p->port[SENDER], SENDER, device, mtu) &&
 		  pair_port(&p->port[RECEIVER], RECEIVER, device, mtu) && ring_start(p, device) &&
 		  pair_end(p, SENDER) && pair_end(p, RECEIVER);
@@ -135,7 +140,6 @@ struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s)
 		return NULL;
 	}
 	end_fill(p->end[SENDER].config.store, object_bytes, 1);
-	end_fill(p->end[RECEIVER].config.store + p->source_offset, object_bytes, 7);
 	if (pair_connect(p))
 		return p;
 	fprintf(stderr, "bench: the two endpoints do not connect\n");
@@ -163,30 +167,69 @@ static void pair_begin_local(struct pair *p)
 	end_command(e, local);
 }
 
+/* Each node sends the object on from where it has it: the second OUT edge has its own bitmap. */
+static void pair_send_second(struct pair *p, unsigned from)
+{
+	struct object o = p->second;
+	o.bitmap_offset += chunk_counted_bytes(chunk_count(o.bytes, o.chunk_bytes));
+	end_send_on(&p->end[from], &p->object, &o);
+}
+
 static void pair_begin_object(struct pair *p)
 {
 	struct object *o = &p->object;
 	uint64_t chunks = chunk_count(o->bytes, o->chunk_bytes);
+	bool sum = p->work == PAIR_SUM;
 	p->generation = handle_next_generation(p->generation);
 	o->handle = handle_make(1, p->generation);
-	o->taken_offset = p->reduce ? o->bitmap_offset + chunk_counted_bytes(chunks) : 0;
-	if (p->reduce)
+	p->second.handle = handle_make(2, p->generation);
+	o->taken_offset = sum ? o->bitmap_offset + chunk_counted_bytes(chunks) : 0;
+	if (sum)
 		memset(p->end[RECEIVER].config.store + o->taken_offset, 0,
 		       2 * chunk_bitmap_bytes(chunks));
+	if (p->work == PAIR_FAN)
+		end_take(&p->end[RECEIVER], &p->second);
+	if (p->work == PAIR_FORWARD)
+		end_take(&p->end[SENDER], &p->second);
 	end_take(&p->end[RECEIVER], o);
-	if (p->reduce)
+	if (sum)
 		pair_begin_local(p);
+	if (p->work == PAIR_FORWARD)
+		pair_send_second(p, RECEIVER);
 	end_send(&p->end[SENDER], o);
+	if (p->work == PAIR_FAN)
+		pair_send_second(p, SENDER);
+}
+
+/* Buffers that one end has, and those of them that are filled by the other; edges that it sends. */
+static unsigned pair_buffers(const struct pair *p, unsigned end)
+{
+	static const unsigned buffers[][ENDS] = {[PAIR_COPY] = {1, 1},
+						 [PAIR_SUM] = {1, 2},
+						 [PAIR_FAN] = {1, 2},
+						 [PAIR_FORWARD] = {2, 1}};
+	return buffers[p->work][end];
 }
 
 static bool pair_moved(const struct pair *p)
 {
-	return p->end[RECEIVER].buffer_done && p->end[SENDER].out_done;
+	static const struct {
+		unsigned done[ENDS], out[ENDS];
+	} all[] = {[PAIR_COPY] = {{0, 1}, {1, 0}},
+		   [PAIR_SUM] = {{0, 1}, {1, 0}},
+		   [PAIR_FAN] = {{0, 2}, {2, 0}},
+		   [PAIR_FORWARD] = {{1, 1}, {1, 1}}};
+	for (unsigned i = 0; i < ENDS; i++)
+		if (p->end[i].buffers_done < all[p->work].done[i] ||
+		    p->end[i].outs_done < all[p->work].out[i])
+			return false;
+	return true;
 }
 
 static bool pair_dropped(const struct pair *p)
 {
-	return p->end[SENDER].dropped > 0 && p->end[RECEIVER].dropped > (p->reduce ? 1u : 0u);
+	return p->end[SENDER].dropped == pair_buffers(p, SENDER) &&
+	       p->end[RECEIVER].dropped == pair_buffers(p, RECEIVER);
 }
 
 /* Turns both ends until it is done; false, and says so, when that takes longer than it may. */
@@ -214,12 +257,13 @@ static bool pair_end_object(struct pair *p)
 	for (unsigned i = 0; i < ENDS; i++) {
 		p->end[i].dropped = 0;
 		end_drop(&p->end[i], p->object.handle);
+		if (pair_buffers(p, i) > 1)
+			end_drop(&p->end[i], p->second.handle);
 	}
-	if (p->reduce)
-		end_drop(&p->end[RECEIVER], handle_make(2, p->generation));
 	if (!pair_until(p, pair_dropped, "a buffer is not given up"))
 		return false;
-	p->end[RECEIVER].buffer_done = p->end[SENDER].out_done = false;
+	for (unsigned i = 0; i < ENDS; i++)
+		p->end[i].buffers_done = p->end[i].outs_done = 0;
 	return true;
 }
 
@@ -231,20 +275,30 @@ static struct stage_cycles pair_stages(const struct pair *p)
 	return both;
 }
 
+static uint64_t pair_chunks(const struct pair *p)
+{
+	return p->end[SENDER].counters.rx_chunks + p->end[RECEIVER].counters.rx_chunks;
+}
+
+static unsigned pair_copies(const struct pair *p)
+{
+	return p->work == PAIR_FAN || p->work == PAIR_FORWARD ? 2 : 1;
+}
+
 /* One object; what it took goes to result. */
 static bool pair_move(struct pair *p, struct pair_result *result)
 {
 	struct stage_cycles before = pair_stages(p), after;
-	uint64_t chunks = p->end[RECEIVER].counters.rx_chunks;
+	uint64_t chunks = pair_chunks(p);
 	uint64_t start_ns = worker_now_ns(), start = rte_rdtsc();
 	pair_begin_object(p);
 	if (!pair_until(p, pair_moved, "the object does not arrive") || !pair_end_object(p))
 		return false;
 	*result = (struct pair_result){.cycles = rte_rdtsc() - start,
 				       .seconds = (double)(worker_now_ns() - start_ns) * 1e-9,
-				       .bytes = p->object.bytes,
+				       .bytes = pair_copies(p) * p->object.bytes,
 				       .chunk_bytes = p->object.chunk_bytes,
-				       .packets = p->end[RECEIVER].counters.rx_chunks - chunks};
+				       .packets = pair_chunks(p) - chunks};
 	after = pair_stages(p);
 	stages_add(&result->stage, &after, &before);
 	return true;
@@ -267,8 +321,12 @@ static bool pair_right(const struct pair *p)
 	const float *a = (const float *)(const void *)p->end[SENDER].config.store;
 	const uint8_t *have = p->end[RECEIVER].config.store;
 	const float *b = (const float *)(const void *)(have + p->source_offset);
-	if (!p->reduce)
-		return memcmp(a, have, p->object.bytes) == 0;
+	const struct end *last = &p->end[p->work == PAIR_FORWARD ? SENDER : RECEIVER];
+	if (p->work != PAIR_SUM)
+		return memcmp(a, have, p->object.bytes) == 0 &&
+		       (pair_copies(p) == 1 ||
+			memcmp(a, last->config.store + p->second.store_offset, p->object.bytes) ==
+				0);
 	for (uint64_t i = 0; i < p->object.bytes / 4; i++)
 		if (((const float *)(const void *)have)[i] != a[i] + b[i])
 			return false;
@@ -277,9 +335,12 @@ static bool pair_right(const struct pair *p)
 
 /* The result is that of the object in the middle: a machine that does other things now and then
  * does not change it. */
-bool pair_run(struct pair *p, double seconds, bool stages, bool reduce, struct pair_result *out)
+bool pair_run(struct pair *p, double seconds, bool stages, enum pair_work work,
+	      struct pair_result *out)
 {
-	p->reduce = reduce;
+	p->work = work;
+	if (work == PAIR_SUM)
+		end_fill(p->end[RECEIVER].config.store + p->source_offset, p->object.bytes, 7);
 	static struct pair_result all[OBJECTS_MAX];
 	unsigned count = 0;
 	for (unsigned i = 0; i < ENDS; i++)
