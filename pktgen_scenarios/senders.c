@@ -204,7 +204,7 @@ static void sender_transmit(struct senders *s, struct sender *p, uint64_t now_ns
 		uint8_t *payload = bytes[i] + out[i].head_length;
 		memcpy(&to.sin_addr, out[i].to.ip + 12, sizeof(to.sin_addr));
 		memcpy(payload, out[i].payload, out[i].payload_length);
-		packet_seal(bytes[i], out[i].head_length, payload, out[i].payload_length);
+		packet_out_seal(&out[i]);
 		s->untaken += sendto(p->fd, bytes[i], out[i].head_length + out[i].payload_length, 0,
 				     (struct sockaddr *)&to, sizeof(to)) < 0;
 	}

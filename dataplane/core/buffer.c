@@ -235,6 +235,8 @@ enum reason buffer_open(struct engine *e, const struct record *r)
 	list_init(&b->locals);
 	list_init(&b->takers);
 	b->handle = r->buffer.buffer;
+	e->buffer_number += e->buffer_number == UINT32_MAX ? 2 : 1;
+	b->number = e->buffer_number;
 	b->epoch = r->epoch;
 	b->token = r->token;
 	b->data = e->config.store + r->buffer.store_offset;

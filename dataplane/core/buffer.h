@@ -20,6 +20,8 @@ struct engine;
 
 struct buffer {
 	uint32_t handle; /* 0: free */
+	uint32_t number; /* no other buffer of late had the same */
+	uint32_t carry;	 /* of a CRC over a chunk, once it is needed; 0: not yet */
 	uint32_t epoch;
 	uint64_t token;
 	uint8_t *data;

@@ -7,6 +7,7 @@
 #ifndef SARISSA_DATAPLANE_CORE_CRC_H
 #define SARISSA_DATAPLANE_CORE_CRC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #ifdef __SSE4_2__
@@ -17,6 +18,22 @@ uint32_t crc_bytes(uint32_t state, const uint8_t *from, uint32_t bytes);
 /* The same, and copies them, in one pass where the processor has VPCLMULQDQ: the sums then cost
  * nothing but what waiting for the memory has left. The ranges do not overlap. */
 uint32_t crc_copy(uint32_t state, uint8_t *to, const uint8_t *from, uint32_t bytes);
+
+/*
+ * A CRC is linear. The state behind some bytes is the state before them, carried over their number,
+ * plus (xor) the state that they give when it begins with 0: so bytes that go into several packets
+ * are summed once. Whether this processor carries at a small price; the rest is for those that do.
+ */
+bool crc_carries(void);
+/* What crc_carry() needs for so many bytes, at least 8. Costs as much as the CRC of 1 KiB. Not 0.
+ */
+uint32_t crc_carry_by(uint32_t bytes);
+uint32_t crc_carry(uint32_t state, uint32_t by);
+
+/* The state before and behind a payload. */
+struct crc_span {
+	uint32_t before, behind;
+};
 
 /* For some words: calling the library, made for long data, costs several times as much. */
 static inline uint32_t crc_word(uint32_t state, const uint8_t *eight)

@@ -31,7 +31,7 @@ static inline __m512i crc_everywhere(const struct carry *k)
 }
 
 /* The sum of x, carried on, and of what is there. */
-static inline __m512i crc_carry(__m512i x, __m512i k, __m512i there)
+static inline __m512i crc_carry_vectors(__m512i x, __m512i k, __m512i there)
 {
 	__m512i low = _mm512_clmulepi64_epi128(x, k, 0x00);
 	__m512i high = _mm512_clmulepi64_epi128(x, k, 0x11);
@@ -49,7 +49,8 @@ static inline __m512i crc_move(uint8_t *to, const uint8_t *from)
 
 static inline uint32_t crc_reduce(__m512i x)
 {
-	__m512i y = crc_carry(x, _mm512_loadu_si512(carry_quarters), _mm512_setzero_si512());
+	__m512i y =
+		crc_carry_vectors(x, _mm512_loadu_si512(carry_quarters), _mm512_setzero_si512());
 	__m128i last = _mm_xor_si128(_mm512_extracti32x4_epi32(x, 3), _mm512_castsi512_si128(y));
 
 	last = _mm_xor_si128(last, _mm512_extracti32x4_epi32(y, 1));
@@ -70,13 +71,13 @@ static inline uint32_t crc_vectors(uint32_t state, uint8_t *to, const uint8_t *f
 	x[0] = _mm512_xor_si512(x[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)state)));
 	for (; at + STRIDE <= bytes; at += STRIDE)
 		for (uint32_t k = 0; k < 4; k++)
-			x[k] = crc_carry(x[k], far,
-					 crc_move(to + at + k * VEC, from + at + k * VEC));
-	x[3] = crc_carry(x[0], crc_everywhere(&carry_1536), x[3]);
-	x[3] = crc_carry(x[1], crc_everywhere(&carry_1024), x[3]);
-	x[3] = crc_carry(x[2], near, x[3]);
+			x[k] = crc_carry_vectors(x[k], far,
+						 crc_move(to + at + k * VEC, from + at + k * VEC));
+	x[3] = crc_carry_vectors(x[0], crc_everywhere(&carry_1536), x[3]);
+	x[3] = crc_carry_vectors(x[1], crc_everywhere(&carry_1024), x[3]);
+	x[3] = crc_carry_vectors(x[2], near, x[3]);
 	for (; at + VEC <= bytes; at += VEC)
-		x[3] = crc_carry(x[3], near, crc_move(to + at, from + at));
+		x[3] = crc_carry_vectors(x[3], near, crc_move(to + at, from + at));
 	return crc_reduce(x[3]);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "internal/ipc.h"
+#include "chunk_crc.h"
 #include "cookie.h"
 #include "handshake.h"
 #include "in_edge.h"
@@ -101,6 +102,7 @@ static void engine_layout(struct engine *e, struct carver *v)
 	e->out_edges = engine_carve(v, f->edges_max * sizeof(struct out_edge));
 	e->in_edges = engine_carve(v, f->edges_max * sizeof(struct in_edge));
 	e->msgs = engine_carve(v, f->msgs_max * sizeof(struct msg_out));
+	e->crcs = engine_carve(v, CHUNK_CRCS * sizeof(struct chunk_crc));
 	e->by_addr = engine_carve(v, ((size_t)e->addr_mask + 1) * sizeof(struct list));
 	e->slots.free = engine_carve(v, f->msg_rx_slots * sizeof(uint32_t));
 	e->parts.bytes = engine_carve(v, (size_t)PART_SLOTS * PART_SLOT_BYTES);
@@ -142,6 +144,7 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	list_init(&e->free_conns);
 	list_init(&e->sweeps);
 	e->kernels = kernel_level_best();
+	e->carries = crc_carries();
 	for (uint32_t k = 0; k <= e->addr_mask; k++)
 		list_init(&e->by_addr[k]);
 	for (uint32_t k = 0; k < config->msgs_max; k++)
@@ -173,6 +176,7 @@ static unsigned engine_replies(struct engine *e, unsigned rail, struct packet_ou
 		out[n].payload = NULL;
 		out[n].payload_length = 0;
 		out[n].ecn = ENGINE_ECN_NOT;
+		out[n].crc.place = NULL;
 		handshake_reply(e, rail, &out[n]);
 	}
 	return n;

@@ -89,10 +89,16 @@ struct packet_in {
 	uint8_t rail; /* that it came by */
 };
 
+/* Where the engine remembers the CRC of a chunk's bytes: chunk_crc.h. */
+struct packet_crc {
+	struct chunk_crc *place; /* NULL: nowhere */
+	uint32_t buffer, chunk, carry;
+};
+
 /*
  * One packet to send: head, then payload (may be absent). The shell sets head and head_room before
  * the call; the engine writes the head there and points payload into the store or the message
- * area. The shell calls packet_seal() when the bytes are where they will be sent from.
+ * area. The shell calls packet_out_seal() before its next call of the engine.
  */
 struct packet_out {
 	uint8_t *head;
@@ -103,6 +109,7 @@ struct packet_out {
 	bool resend; /* it was lost before: perhaps the card cannot send it from where it lies */
 	const uint8_t *payload;
 	struct net_addr to;
+	struct packet_crc crc;
 };
 
 /* Cycles by stage, when config.cycles is given. receive and transmit contain no I/O. */
@@ -144,13 +151,17 @@ static inline unsigned engine_transmit(struct engine *e, struct packet_out *out,
 	return engine_transmit_rail(e, 0, out, count, now_ns);
 }
 
-/* Fills the integrity field of a packet whose head and payload lie at these addresses. */
+/* Fills the integrity field of a packet that engine_transmit_rail() has made. A payload whose CRC
+ * is known is not read. */
+void packet_out_seal(const struct packet_out *out);
+/* The same where the payload is to be sent from behind the head: copies it there. */
+void packet_out_seal_copy(const struct packet_out *out);
+/* A hint: the payload will not be read by packet_out_seal(). */
+bool packet_out_known(const struct packet_out *out);
+
+/* Fills the integrity field of any packet, whose head and payload lie at these addresses. */
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
 		 uint16_t payload_length);
-
-/* The same where the payload is to be sent from behind the head: copies it there. */
-void packet_seal_copy(uint8_t *head, uint16_t head_length, const uint8_t *payload,
-		      uint16_t payload_length);
 
 /* Runs timers that are due, and a bounded share of the contributions of LOCAL edges that came late:
  * while there are more, engine_next_timeout() says now. */

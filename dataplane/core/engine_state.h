@@ -17,6 +17,7 @@
 
 struct conn;
 struct buffer;
+struct chunk_crc;
 struct out_edge;
 struct in_edge;
 struct msg_out;
@@ -68,6 +69,9 @@ struct engine {
 	uint64_t heard_ns;   /* when a connection brought something last */
 	struct list sweeps;  /* LOCAL edges whose source may have something for them */
 	enum kernel_level kernels;
+	struct chunk_crc *crcs; /* CHUNK_CRCS of them; a chunk has one place: chunk_crc.h */
+	uint32_t buffer_number; /* of the buffer opened last; never 0 */
+	bool carries;		/* crcs are used */
 
 	struct engine_slots slots;
 	struct engine_parts parts;

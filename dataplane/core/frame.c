@@ -33,7 +33,8 @@ static uint32_t frame_data(struct frame_walk *w, const uint8_t *frame, uint32_t 
 		return FRAME_BAD;
 	if (frame[FRAME_AT_FLAGS] & FRAME_FLAG_ASK)
 		w->c->rx.ack_now = true;
-	w->refused |= in_edge_take(w->e, w->c, frame, frame + DATA_BYTES, length) != VERDICT_TAKEN;
+	w->refused |=
+		in_edge_take(w->e, w->c, frame, frame + DATA_BYTES, length, NULL) != VERDICT_TAKEN;
 	return DATA_BYTES + (uint32_t)length;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "in_edge.h"
+#include "chunk_crc.h"
 #include "combine.h"
 #include "congestion.h"
 #include "conn.h"
@@ -124,7 +125,7 @@ bool in_edge_has(const struct in_edge *i, uint32_t chunk)
 }
 
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
-			  const uint8_t *payload, uint16_t length)
+			  const uint8_t *payload, uint16_t length, const struct crc_span *span)
 {
 	uint32_t stream = wire_get32(head + DATA_AT_STREAM);
 	struct in_edge *i = in_edge_find(e, stream);
@@ -153,6 +154,8 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 	e->count->rx_chunks++;
 	e->count->rx_chunk_bytes += length;
 	combine_chunk(e, b, chunk, i, payload);
+	if (b->counts == NULL && span != NULL)
+		chunk_crc_came(e, b, chunk, length, span);
 	in_edge_credit(e, i);
 	return VERDICT_TAKEN;
 }

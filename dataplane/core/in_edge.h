@@ -12,6 +12,7 @@
 #include "list.h"
 
 struct conn;
+struct crc_span;
 struct engine;
 
 enum {
@@ -78,8 +79,9 @@ void in_edge_covered(struct engine *e, struct in_edge *i, uint32_t chunk);
 void in_edge_prefetch(const struct engine *e, const uint8_t *head);
 /* A chunk of the buffer that this edge need not bring: it has, or others have. */
 bool in_edge_has(const struct in_edge *i, uint32_t chunk);
+/* span: of the packet's CRC, over the payload; NULL: not known. */
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
-			  const uint8_t *payload, uint16_t length);
+			  const uint8_t *payload, uint16_t length, const struct crc_span *span);
 /* The credit to announce now; remembers it as granted. */
 uint32_t in_edge_grant(struct engine *e, struct in_edge *i);
 /* How many send to this node now, 255 at most: as many to each of its workers as to this one. */

@@ -86,7 +86,7 @@ static enum verdict part_keep(struct engine *e, struct conn *c, const uint8_t *f
 	memcpy(bytes + wire_get16(frame + PART_AT_OFFSET), frame + PART_FRAME_BYTES, length);
 	uint32_t got = s->got | mask;
 	if (got == (UINT32_C(1) << part_count(chunk_bytes)) - 1) {
-		if (in_edge_take(e, c, frame, bytes, (uint16_t)chunk_bytes) != VERDICT_TAKEN)
+		if (in_edge_take(e, c, frame, bytes, (uint16_t)chunk_bytes, NULL) != VERDICT_TAKEN)
 			return VERDICT_REFUSED; /* this part comes again */
 		part_free(p, s);
 	}
@@ -100,7 +100,7 @@ static enum verdict part_again(struct engine *e, struct conn *c, const uint8_t *
 {
 	if (mask >> (part_count(chunk_bytes) - 1) == 0)
 		return VERDICT_TAKEN;
-	return in_edge_take(e, c, frame, NULL, (uint16_t)chunk_bytes);
+	return in_edge_take(e, c, frame, NULL, (uint16_t)chunk_bytes, NULL);
 }
 
 enum verdict part_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)
@@ -109,7 +109,7 @@ enum verdict part_take(struct engine *e, struct conn *c, const uint8_t *frame, u
 	uint32_t place = i != NULL ? wire_get32(frame + DATA_AT_CHUNK) - i->origin_first : 0;
 
 	if (i == NULL || i->conn != c->main || place >= i->end - i->first) /* which counts it */
-		return in_edge_take(e, c, frame, frame + PART_FRAME_BYTES, length);
+		return in_edge_take(e, c, frame, frame + PART_FRAME_BYTES, length, NULL);
 	uint32_t chunk = i->first + place, chunk_bytes = buffer_chunk_length(i->buffer, chunk);
 	uint32_t mask = part_mask(wire_get16(frame + PART_AT_OFFSET), length, chunk_bytes);
 	if (mask == 0) {

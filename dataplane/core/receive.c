@@ -125,8 +125,9 @@ static void receive_chunk(struct engine *e, const struct packet_in *p)
 		return;
 	uint64_t pn = ack_number(c, wire_get16(p->data + CHUNK_AT_PN));
 	uint64_t before = receive_cycles(e);
-	uint32_t crc = wire_crc_chunk(wire_crc_number(c->crc_rx, pn), p->data, p->length, NULL, 0);
-	if (!receive_intact(e, crc, p->data + CHUNK_AT_CRC, before))
+	struct crc_span span =
+		wire_crc_span(wire_crc_number(c->crc_rx, pn), p->data, CHUNK_BODY, p->length);
+	if (!receive_intact(e, ~span.behind, p->data + CHUNK_AT_CRC, before))
 		return;
 	if (p->data[WIRE_AT_FLAGS] != 0) {
 		e->count->drop_flags++;
@@ -136,22 +137,24 @@ static void receive_chunk(struct engine *e, const struct packet_in *p)
 		return;
 	enum loss_silence ended = receive_heard(e, c, p);
 	uint16_t length = (uint16_t)(p->length - CHUNK_BODY);
-	if (in_edge_take(e, c, p->data, p->data + CHUNK_BODY, length) == VERDICT_TAKEN)
+	if (in_edge_take(e, c, p->data, p->data + CHUNK_BODY, length, &span) == VERDICT_TAKEN)
 		ack_mark(e, c, pn, ACK_LATER);
 	receive_end(e, c, ended);
 }
 
 /* Checks a packet with a short ack at brief; gives its number and the largest that it names. */
 static bool receive_short(struct engine *e, struct conn *c, const struct packet_in *p,
-			  const uint8_t *brief, uint64_t *pn, uint64_t *largest)
+			  const uint8_t *brief, uint64_t *pn, uint64_t *largest,
+			  struct crc_span *span)
 {
 	*pn = ack_number(c, wire_get16(p->data + CHUNK_AT_PN));
 	*largest = sent_number(c, wire_get16(brief + SHORT_AT_LARGEST));
 	uint64_t before = receive_cycles(e);
 	uint32_t state = wire_crc_number(wire_crc_number(c->crc_rx, *pn), *largest);
-	uint32_t crc = wire_crc_chunk(state, p->data, p->length, NULL, 0);
+	uint16_t head_length = wire_is_chunk(p->data) ? CHUNK_BODY + SHORT_BYTES : WIRE_ACK_BYTES;
 
-	return receive_intact(e, crc, p->data + CHUNK_AT_CRC, before);
+	*span = wire_crc_span(state, p->data, head_length, p->length);
+	return receive_intact(e, ~span->behind, p->data + CHUNK_AT_CRC, before);
 }
 
 static bool receive_acked(struct engine *e, struct conn *c, uint64_t largest, const uint8_t *brief,
@@ -170,6 +173,7 @@ static void receive_chunk_acked(struct engine *e, const struct packet_in *p)
 {
 	const uint8_t *brief = p->data + CHUNK_BODY, *payload = brief + SHORT_BYTES;
 	struct conn *c;
+	struct crc_span span;
 	uint64_t pn, largest;
 
 	if (p->length < CHUNK_BODY + SHORT_BYTES) {
@@ -177,7 +181,7 @@ static void receive_chunk_acked(struct engine *e, const struct packet_in *p)
 		return;
 	}
 	c = receive_stream_conn(e, p);
-	if (c == NULL || !receive_short(e, c, p, brief, &pn, &largest))
+	if (c == NULL || !receive_short(e, c, p, brief, &pn, &largest, &span))
 		return;
 	if (p->data[WIRE_AT_FLAGS] != CHUNK_FLAG_ACK) {
 		e->count->drop_flags++;
@@ -188,7 +192,7 @@ static void receive_chunk_acked(struct engine *e, const struct packet_in *p)
 	enum loss_silence ended = receive_heard(e, c, p);
 	uint16_t length = (uint16_t)(p->length - CHUNK_BODY - SHORT_BYTES);
 	bool take = receive_acked(e, c, largest, brief, brief + SHORT_AT_BITMAP);
-	take &= in_edge_take(e, c, p->data, payload, length) == VERDICT_TAKEN;
+	take &= in_edge_take(e, c, p->data, payload, length, &span) == VERDICT_TAKEN;
 	if (take)
 		ack_mark(e, c, pn, ACK_LATER);
 	receive_end(e, c, ended);
@@ -199,6 +203,7 @@ static void receive_ack(struct engine *e, const struct packet_in *p)
 {
 	const uint8_t *brief = p->data + WIRE_ACK_AT_SHORT;
 	struct conn *c;
+	struct crc_span span;
 	uint64_t pn, largest;
 
 	if (p->length < WIRE_ACK_BYTES) {
@@ -206,7 +211,7 @@ static void receive_ack(struct engine *e, const struct packet_in *p)
 		return;
 	}
 	c = receive_sender(e, p);
-	if (c == NULL || !receive_short(e, c, p, brief, &pn, &largest))
+	if (c == NULL || !receive_short(e, c, p, brief, &pn, &largest, &span))
 		return;
 	if (p->data[WIRE_AT_FLAGS] != 0) {
 		e->count->drop_flags++;

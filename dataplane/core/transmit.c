@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transmit.h"
 #include "ack.h"
+#include "chunk_crc.h"
 #include "congestion.h"
 #include "handshake.h"
 #include "in_edge.h"
@@ -38,6 +39,7 @@ struct draft {
 	uint16_t pad_to; /* UDP payload */
 	bool resend;	 /* it was lost before */
 	const uint8_t *payload;
+	struct buffer *buffer; /* of a chunk */
 	uint8_t frame[MSG_FRAME_BYTES];
 };
 
@@ -119,6 +121,7 @@ static void transmit_chunk(struct draft *d, const struct out_edge *o, uint32_t c
 	d->kind = SENT_CHUNK;
 	d->a = o->handle;
 	d->b = chunk;
+	d->buffer = o->buffer;
 	d->payload = o->buffer->data + (uint64_t)chunk * o->buffer->chunk_bytes;
 	d->payload_bytes = (uint16_t)buffer_chunk_length(o->buffer, chunk);
 	d->frame_bytes = DATA_BYTES;
@@ -489,6 +492,8 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	out->payload_length = d.payload_bytes;
 	out->ecn = d.kind != SENT_NOTHING ? ENGINE_ECN_ECT0 : ENGINE_ECN_NOT;
 	out->resend = d.resend;
+	if (d.kind == SENT_CHUNK)
+		chunk_crc_leaves(e, d.buffer, d.b, d.payload_bytes, d.resend, &out->crc);
 	out->to = c->addr;
 	if (d.payload != NULL)
 		congestion_sent(e, c, out->head_length + (uint32_t)d.payload_bytes);
@@ -513,6 +518,7 @@ static void transmit_clear(struct packet_out *out)
 	out->head_length = out->payload_length = 0;
 	out->payload = NULL;
 	out->resend = false;
+	out->crc.place = NULL;
 	out->ecn = ENGINE_ECN_NOT;
 }
 

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire.h"
-#include "crc.h"
-#include "engine.h"
+#include "chunk_crc.h"
+
+/* The head of a packet of type CHUNK or ACK: 16 bytes, and words of 8. */
+static uint32_t wire_crc_brief(uint32_t state, const uint8_t *head, uint32_t head_length)
+{
+	uint32_t crc = crc_half(crc_word(state, head), head + CHUNK_AT_CHUNK);
+
+	for (uint32_t at = CHUNK_BODY; at < head_length; at += 8)
+		crc = crc_word(crc, head + at);
+	return crc;
+}
 
 /* From byte `at` on, in two parts. */
 static uint32_t wire_crc_rest(uint32_t crc, uint32_t at, const uint8_t *head, uint32_t head_length,
@@ -54,14 +63,28 @@ uint32_t wire_crc_chunk(uint32_t state, const uint8_t *head, uint32_t head_lengt
 	return wire_crc_rest(crc, CHUNK_BODY, head, head_length, payload, payload_length);
 }
 
-uint32_t wire_crc_chunk_copy(uint32_t state, const uint8_t *head, uint32_t head_length, uint8_t *to,
-			     const uint8_t *payload, uint32_t payload_length)
+/* Of a packet of any type, whose integrity field is at *field: the state behind the head. */
+static uint32_t wire_crc_head(uint8_t *head, uint32_t head_length, uint8_t **field)
 {
-	uint32_t crc = crc_half(crc_word(state, head), head + CHUNK_AT_CHUNK);
+	if (!wire_is_short(head)) {
+		uint32_t crc = crc_word(crc_word(UINT32_MAX, head), head + 8);
+		*field = head + WIRE_AT_CRC;
+		return head_length > WIRE_BODY
+			       ? crc_bytes(crc, head + WIRE_BODY, head_length - WIRE_BODY)
+			       : crc;
+	}
+	*field = head + CHUNK_AT_CRC;
+	return wire_crc_brief(wire_get32(*field), head, head_length);
+}
 
-	for (uint32_t at = CHUNK_BODY; at < head_length; at += 8) /* a short ack */
-		crc = crc_word(crc, head + at);
-	return ~crc_copy(crc, to, payload, payload_length);
+struct crc_span wire_crc_span(uint32_t state, const uint8_t *packet, uint32_t head_length,
+			      uint32_t length)
+{
+	uint32_t before = wire_crc_brief(state, packet, head_length), behind = before;
+
+	if (length > head_length)
+		behind = crc_bytes(before, packet + head_length, length - head_length);
+	return (struct crc_span){before, behind};
 }
 
 uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation)
@@ -104,20 +127,6 @@ void wire_ack(uint8_t *p, uint64_t pn, const uint8_t *brief, uint32_t state)
 	memcpy(p + WIRE_ACK_AT_BITMAP, brief + SHORT_AT_BITMAP, SHORT_BYTES - SHORT_AT_BITMAP);
 }
 
-void packet_seal_copy(uint8_t *head, uint16_t head_length, const uint8_t *payload,
-		      uint16_t payload_length)
-{
-	uint8_t *at = head + CHUNK_AT_CRC, *to = head + head_length;
-
-	if (wire_is_chunk(head)) {
-		wire_put32(at, wire_crc_chunk_copy(wire_get32(at), head, head_length, to, payload,
-						   payload_length));
-		return;
-	}
-	memcpy(to, payload, payload_length);
-	packet_seal(head, head_length, to, payload_length);
-}
-
 void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
 		 uint16_t payload_length)
 {
@@ -129,4 +138,49 @@ void packet_seal(uint8_t *head, uint16_t head_length, const uint8_t *payload,
 	else
 		wire_put32(head + WIRE_AT_CRC,
 			   wire_crc(head, head_length, payload, payload_length));
+}
+
+bool packet_out_known(const struct packet_out *out)
+{
+	return chunk_crc_known(&out->crc);
+}
+
+/* What a payload adds that is summed by itself. */
+static void packet_carry(const struct packet_out *out, uint32_t crc)
+{
+	uint8_t *field;
+	uint32_t state = wire_crc_head(out->head, out->head_length, &field);
+
+	wire_put32(field, ~(crc_carry(state, out->crc.carry) ^ crc));
+}
+
+static void packet_note(const struct packet_out *out, uint32_t crc)
+{
+	*out->crc.place = (struct chunk_crc){out->crc.buffer, out->crc.chunk, crc};
+	packet_carry(out, crc);
+}
+
+void packet_out_seal(const struct packet_out *out)
+{
+	if (out->crc.place == NULL)
+		packet_seal(out->head, out->head_length, out->payload, out->payload_length);
+	else if (chunk_crc_known(&out->crc))
+		packet_carry(out, out->crc.place->crc);
+	else
+		packet_note(out, crc_bytes(0, out->payload, out->payload_length));
+}
+
+void packet_out_seal_copy(const struct packet_out *out)
+{
+	uint8_t *to = out->head + out->head_length, *field;
+
+	if (chunk_crc_known(&out->crc)) {
+		memcpy(to, out->payload, out->payload_length);
+		packet_carry(out, out->crc.place->crc);
+	} else if (out->crc.place != NULL) {
+		packet_note(out, crc_copy(0, to, out->payload, out->payload_length));
+	} else {
+		uint32_t state = wire_crc_head(out->head, out->head_length, &field);
+		wire_put32(field, ~crc_copy(state, to, out->payload, out->payload_length));
+	}
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include "crc.h"
 
 enum {
 	WIRE_VERSION = 4,
@@ -218,9 +219,10 @@ uint32_t wire_crc_conn(uint64_t from_incarnation, uint32_t from_conn, uint64_t t
 uint32_t wire_crc_number(uint32_t state, uint64_t pn);
 uint32_t wire_crc_chunk(uint32_t state, const uint8_t *head, uint32_t head_length,
 			const uint8_t *payload, uint32_t payload_length);
-/* The same of a packet of type CHUNK, and copies the payload. */
-uint32_t wire_crc_chunk_copy(uint32_t state, const uint8_t *head, uint32_t head_length, uint8_t *to,
-			     const uint8_t *payload, uint32_t payload_length);
+/* The same of a whole packet of type CHUNK or ACK, its payload behind head_length bytes: not yet
+ * the CRC but the states before and behind the payload. */
+struct crc_span wire_crc_span(uint32_t state, const uint8_t *packet, uint32_t head_length,
+			      uint32_t length);
 
 /* 16 bits that only this pair of lives agrees on: the sender's incarnation, then the receiver's. */
 uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation);

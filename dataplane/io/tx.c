@@ -143,9 +143,9 @@ static const uint8_t *tx_payload(struct worker *w, struct rail *r, struct rte_mb
 	bool chained = out->payload_length > 0 && tx_chains(w, r, out) && tx_chain(w, r, m, out);
 	begin = worker_stage_begin(w);
 	if (out->payload_length == 0 || chained) {
-		packet_seal(out->head, out->head_length, payload, out->payload_length);
+		packet_out_seal(out);
 	} else {
-		packet_seal_copy(out->head, out->head_length, payload, out->payload_length);
+		packet_out_seal_copy(out);
 		payload = out->head + out->head_length;
 		m->data_len = (uint16_t)(m->data_len + out->payload_length);
 		m->pkt_len = m->data_len;
@@ -232,8 +232,10 @@ static unsigned tx_heads(struct worker *w, struct rail *r)
 enum { TX_AHEAD = 2 /* packets */ };
 
 /* The store is cold: payload is fetched while packets before it are copied and sealed. */
-static void tx_prefetch(struct worker *w, const struct packet_out *out)
+static void tx_prefetch(struct worker *w, const struct rail *r, const struct packet_out *out)
 {
+	if (r->port->payload != PAYLOAD_COPY && packet_out_known(out))
+		return; /* nobody here reads it */
 	uint64_t begin = worker_stage_begin(w);
 	for (unsigned at = 0; at < out->payload_length; at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(out->payload + at);
@@ -253,10 +255,10 @@ static unsigned tx_round(struct worker *w, struct rail *r, unsigned room, uint64
 	}
 	unsigned n = engine_transmit_rail(w->session->engine, r->index, out, room, now_ns);
 	for (unsigned i = 1; i < TX_AHEAD && i < n; i++)
-		tx_prefetch(w, &out[i]);
+		tx_prefetch(w, r, &out[i]);
 	for (unsigned i = 0; i < n; i++) {
 		if (i + TX_AHEAD < n)
-			tx_prefetch(w, &out[i + TX_AHEAD]);
+			tx_prefetch(w, r, &out[i + TX_AHEAD]);
 		if (tx_frame(w, r, r->head[i], &out[i], &last, now_ns))
 			frame[ready++] = r->head[i];
 		else

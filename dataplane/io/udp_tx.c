@@ -242,9 +242,9 @@ static void udp_seal(struct worker *w, const struct packet_out *out, unsigned co
 	uint64_t begin = worker_stage_begin(w);
 	for (unsigned i = 0; i < count; i++) {
 		const struct packet_out *p = &out[i];
-		if (i + UDP_TX_AHEAD < count)
+		if (i + UDP_TX_AHEAD < count && !packet_out_known(&out[i + UDP_TX_AHEAD]))
 			udp_prefetch(&out[i + UDP_TX_AHEAD]);
-		packet_seal(p->head, p->head_length, p->payload, p->payload_length);
+		packet_out_seal(p);
 	}
 	worker_stage_end(w, IO_SEAL, begin);
 }

@@ -43,7 +43,7 @@ static void carry(struct rig *from, struct rig *to)
 		uint8_t *payload = out[k].head + out[k].head_length;
 		if (out[k].payload_length > 0)
 			memcpy(payload, out[k].payload, out[k].payload_length);
-		packet_seal(out[k].head, out[k].head_length, payload, out[k].payload_length);
+		packet_out_seal(&out[k]);
 		uint16_t length = (uint16_t)(out[k].head_length + out[k].payload_length);
 		struct packet_in in = {.data = out[k].head,
 				       .length = length,
@@ -151,7 +151,7 @@ static void transfer(const char *work, bool sum)
 	turns_until(&t, EVENT_OUT_DONE, EVENT_BUFFER_DONE, told);
 	count_end(
 		work, CHUNKS,
-		"engine_transmit engine_receive engine_tick packet_seal wire_crc_chunk in_edge_take "
+		"engine_transmit_rail engine_receive engine_tick packet_out_seal wire_crc_span in_edge_take "
 		"ack_mark ack_write sent_ack sent_record");
 	assert_int_equal(t.to->counters.rx_chunks, CHUNKS);
 	assert_int_equal(t.from->counters.tx_chunk_resends, 0);

@@ -151,10 +151,10 @@ static void rig_packet_out(struct rig *r, struct rig_side *from, const struct pa
 	if (o->payload_length && !rig_inside(&from->store, o->payload, o->payload_length) &&
 	    !rig_inside(&from->msg_tx, o->payload, o->payload_length))
 		RIG_FAIL("payload outside the store and the messages");
+	packet_out_seal(o);
 	memcpy(bytes, o->head, o->head_length);
 	if (o->payload_length)
 		memcpy(bytes + o->head_length, o->payload, o->payload_length);
-	packet_seal(bytes, o->head_length, bytes + o->head_length, o->payload_length);
 	if (from == &r->peer)
 		rig_remember(r, bytes, (uint16_t)length);
 	if (deliver && net_addr_equal(&o->to, &to->config.addr))

@@ -274,7 +274,7 @@ static void node_send(struct node *n, struct network_packet *p, const struct pac
 	}
 	if (out->payload_length)
 		memcpy(p->data + out->head_length, out->payload, out->payload_length);
-	packet_seal(p->data, out->head_length, p->data + out->head_length, out->payload_length);
+	packet_out_seal(out);
 	p->length = (uint16_t)length;
 	p->from_port = (uint16_t)n->worker;
 	network_send(&n->world->net, p, n->index, &out->to, out->ecn);

@@ -477,7 +477,7 @@ static bool world_transmit(struct world_node *n, uint32_t worker)
 		if (engine_transmit(n->engine[worker], &out, 1, w->now_ns) == 0)
 			return some;
 		some = true;
-		packet_seal(out.head, out.head_length, out.payload, out.payload_length);
+		packet_out_seal(&out);
 		if (w->cut[n->number] || w->cut_worker[worker] ||
 		    world_random(w) % 1000 < w->loss_permille || w->count == WORLD_INFLIGHT)
 			continue;

@@ -57,7 +57,7 @@ static void pair_take(struct pair *p, unsigned node, unsigned rail)
 			return;
 		struct net_addr want = pair_addr(1 - node, rail);
 		assert_true(net_addr_equal(&out.to, &want));
-		packet_seal(out.head, out.head_length, out.payload, out.payload_length);
+		packet_out_seal(&out);
 		if (out.payload_length > 0)
 			memcpy(to->bytes + out.head_length, out.payload, out.payload_length);
 		to->length = (uint32_t)out.head_length + out.payload_length;

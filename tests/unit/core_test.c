@@ -121,7 +121,7 @@ bool rig_take(struct rig *r, struct packet *p)
 		return false;
 	assert_in_range(out.head_length, CHUNK_BODY, ENGINE_HEAD_MAX);
 	assert_true(out.head_length + out.payload_length <= r->config.mtu - ENGINE_OVERHEAD_V4);
-	packet_seal(out.head, out.head_length, out.payload, out.payload_length);
+	packet_out_seal(&out);
 	if (out.payload_length > 0)
 		memcpy(p->bytes + out.head_length, out.payload, out.payload_length);
 	p->length = (uint32_t)out.head_length + out.payload_length;

@@ -82,7 +82,11 @@ static void a_packet_is_sealed_and_copied_at_once(void **state)
 		memcpy(copied, whole, heads[k]);
 		memcpy(whole + heads[k], payload, sizeof(payload));
 		packet_seal(whole, heads[k], whole + heads[k], sizeof(payload));
-		packet_seal_copy(copied, heads[k], payload, sizeof(payload));
+		struct packet_out out = {.head = copied,
+					 .head_length = heads[k],
+					 .payload = payload,
+					 .payload_length = sizeof(payload)};
+		packet_out_seal_copy(&out);
 		assert_memory_equal(copied, whole, heads[k] + sizeof(payload));
 	}
 }
