@@ -168,6 +168,23 @@ static void a_node_that_was_away_brings_nothing_deleted_back(void **state)
 	assert_int_equal(f->beyond, 2);
 }
 
+/* It may not have heard of a delete that was under way when it went. */
+static void a_delete_under_way_counts_for_who_goes_away(void **state)
+{
+	struct message m = {.kind = MESSAGE_DELETE, .object = {.id = id_of(1)}};
+	struct fixture *f = *state;
+
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);
+	assert_null(send(f, 2, &m));
+	down(f, 1);
+	for (uint8_t i = 0; i < REMEMBERED; i++)
+		add_tombstone(f, (uint8_t)(100 + i), 8);
+	assert_false(remembers(f, 1));
+	assert_false(up(f, 1));
+	assert_int_equal(have(f, 1, 1, 7, BIG, MESSAGE_COPY_COMPLETE, false), -ESTALE);
+	assert_int_equal(f->beyond, 1);
+}
+
 /* It is back in time, but many deletes come before it has announced its objects. */
 static void a_node_that_announces_late_brings_nothing_deleted_back(void **state)
 {
@@ -370,6 +387,7 @@ int main(void)
 		TEST(old_deletes_displace_no_later_one),
 		TEST(what_is_handed_over_is_forgotten_in_its_turn),
 		TEST(a_node_that_was_away_brings_nothing_deleted_back),
+		TEST(a_delete_under_way_counts_for_who_goes_away),
 		TEST(a_node_that_announces_late_brings_nothing_deleted_back),
 		TEST(who_was_not_away_for_so_long_loses_nothing),
 		TEST(who_was_away_keeps_what_is_newer_or_known),

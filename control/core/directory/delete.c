@@ -78,7 +78,11 @@ void directory_delete(struct directory *d, uint32_t node, const struct message *
 		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");
 		return;
 	}
-	*removal = (struct removal){m->request, e->generation, node, 1, 0};
+	*removal = (struct removal){.request = m->request,
+				    .generation = e->generation,
+				    .number = d->tombstones_made + 1,
+				    .node = node,
+				    .left = 1};
 	directory_end(d, e, MESSAGE_NODE_NONE, removal);
 	directory_settle(d, e);
 	directory_removed(d, removal);

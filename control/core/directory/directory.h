@@ -100,6 +100,7 @@ struct removal { /* a DELETE: it is answered when the holders have given up thei
 		  * other replicas of the tombstone have it */
 	uint64_t request;
 	uint64_t generation;
+	uint64_t number; /* of its tombstone */
 	uint32_t node;
 	uint32_t left;	 /* missing answers, and 1 for the handler itself */
 	uint32_t silent; /* node + 1 of a holder without a connection; 0: none */
@@ -171,7 +172,7 @@ struct directory {
 	struct copy **by_node; /* copies by entry and node */
 	uint32_t by_node_mask;
 	struct directory_node *nodes;
-	uint64_t *away_since; /* by node, if away: number of the last delete when it went */
+	uint64_t *away_since; /* by node, if away: number of the last delete that it knows */
 	struct tombstone *tombstones;
 	struct idmap by_tombstone;
 	uint32_t *aged; /* heap of the tombstones in use, the oldest first */

@@ -7,7 +7,8 @@
  * A forgotten tombstone mattered only to nodes that have not announced all of their objects since
  * the delete. So the shard notes since which delete a node has been away:
  *
- *   in step  --no connection, or dead-->                    away, since that delete
+ *   in step  --no connection, or dead-->                    away, since the last delete before
+ *                                                           those under way
  *   away     --a later delete is forgotten-->               behind
  *   either   --ANNOUNCED, or it has nothing to announce-->  in step
  *
@@ -272,12 +273,26 @@ bool directory_tombstones_full(struct directory *d)
 
 /* ---- nodes that were away ------------------------------------------------------------------- */
 
+/* The number of the last delete before those that are under way. */
+static uint64_t directory_last_ended(const struct directory *d)
+{
+	uint64_t last = d->tombstones_made;
+
+	for (uint32_t i = 0; d->removals.used > 0 && i < d->removals.fresh; i++) {
+		const struct removal *r = pool_at(&d->removals, i);
+
+		if (r->request != 0 && r->number <= last)
+			last = r->number - 1;
+	}
+	return last;
+}
+
 void directory_node_away(struct directory *d, uint32_t node, bool ever)
 {
 	struct directory_node *n = &d->nodes[node];
 
 	if (!n->away)
-		d->away_since[node] = ever ? 0 : d->tombstones_made;
+		d->away_since[node] = ever ? 0 : directory_last_ended(d);
 	n->away = true;
 }
 
