@@ -10,6 +10,7 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	uint32_t slot = c->table ? objects_find(c, &m->object.id) : TABLE_SLOT_NONE;
+	bool disown;
 
 	if (!m->object.replaced)
 		holds_gone(c, &m->object.id, m->object.generation);
@@ -21,12 +22,16 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 		objects_announce(c, slot); /* a complete copy exists only if it was agreed to */
 		slot = TABLE_SLOT_NONE;
 	}
+	/* The object is another owner's by now. Or this owner has not answered its HAVE, which
+	 * would have ended a GET that was repeated. */
+	disown = slot != TABLE_SLOT_NONE &&
+		 (control_shard(c, &m->object.id) != n || objects_unacked(c, slot));
 	if (slot != TABLE_SLOT_NONE && m->object.replaced)
 		objects_replace(c, slot, "the object is built again: get it again");
 	else if (slot != TABLE_SLOT_NONE)
 		objects_kill(c, slot, "the object was deleted");
-	if (slot != TABLE_SLOT_NONE && control_shard(c, &m->object.id) != n)
-		objects_disown(c, &m->object.id, m->object.generation); /* it is another's by now */
+	if (disown)
+		objects_disown(c, &m->object.id, m->object.generation);
 	answer.reply.generation = m->object.generation;
 	peers_send(c, n, &answer);
 }

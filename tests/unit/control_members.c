@@ -424,11 +424,11 @@ static void tombstones_left_out_follow_an_answer(void **state)
 	end(f);
 }
 
-/* Seed 289 of objects-mixed: a DROP, repeated after the object had come, took the copy away. */
-static void a_late_drop_is_not_sent(void **state)
+/* A client gets the object of the id, and node 1 sends it. Before that, node 1 answers a GET that
+ * nobody has sent. */
+static void value_comes(struct fixture *f)
 {
 	static const uint8_t value[4] = {1, 2, 3, 4};
-	struct fixture *f = begin(false);
 	struct session_request r = {.magic = SESSION_MAGIC, .version = SESSION_VERSION};
 	struct message got = {.kind = MESSAGE_GOT, .request = 12345};
 	int s;
@@ -459,12 +459,41 @@ static void a_late_drop_is_not_sent(void **state)
 	for (uint32_t i = 0; i < f->sent_count; i++)
 		if (f->sent[i].m.kind == MESSAGE_GET)
 			got.request = f->sent[i].m.request;
-	control_message(f->core, conn_of(1), &got, f->now_ns);
 	f->sent_count = 0;
+	control_message(f->core, conn_of(1), &got, f->now_ns);
+}
+
+/* Seed 289 of objects-mixed: a DROP, repeated after the object had come, took the copy away. */
+static void a_late_drop_is_not_sent(void **state)
+{
+	struct fixture *f = begin(false);
+
+	value_comes(f);
 	for (int i = 0; i < 15; i++)
 		run(f, 100 * MS);
 	assert_int_equal(sent(f, MESSAGE_DROP), 0);
 	end(f);
+}
+
+/* Its GET was repeated while the value came, and waits at the owner: only the HAVE would end it. */
+static void a_copy_that_goes_before_its_have_is_answered_is_dropped(void **state)
+{
+	for (int answered = 0; answered < 2; answered++) {
+		struct fixture *f = begin(false);
+		struct message m = {.kind = MESSAGE_REMOVE, .request = 7};
+
+		value_comes(f);
+		for (int i = 0; i < 5 && !find_to(f, 1, MESSAGE_HAVE); i++)
+			run(f, 100 * MS);
+		if (answered)
+			answer(f, 1, MESSAGE_HAVE);
+		f->sent_count = 0;
+		m.object = (struct message_object){.id = id_for(f, 1), .generation = 9};
+		control_message(f->core, conn_of(1), &m, f->now_ns);
+		assert_int_equal(sent(f, MESSAGE_REPLY), 1);
+		assert_int_equal(sent(f, MESSAGE_DROP), !answered);
+		end(f);
+	}
 }
 
 /* ---- cluster/join.c
@@ -560,6 +589,7 @@ int main(void)
 		cmocka_unit_test(tombstones_left_out_follow_an_answer),
 		cmocka_unit_test(a_delete_waits_until_the_next_owner_knows_or_another),
 		cmocka_unit_test(a_late_drop_is_not_sent),
+		cmocka_unit_test(a_copy_that_goes_before_its_have_is_answered_is_dropped),
 		cmocka_unit_test(newcomers_get_numbers_in_turn),
 		cmocka_unit_test(a_young_seed_gives_nothing),
 		cmocka_unit_test(a_taken_number_is_told),
