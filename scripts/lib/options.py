@@ -11,6 +11,7 @@ from pathlib import Path
 from .shell import Failure
 
 MIB = 1 << 20
+SUPPRESS = argparse.SUPPRESS
 LARGEST = 1 << 42  # bytes of a store: the dataplane's own limit
 NODES_MOST = 200
 

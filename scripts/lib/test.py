@@ -15,6 +15,9 @@
   daemons a part of net and chaos, the daemons with sanitizers, whose reports fail a test (root)
   vm      network cards of emulated machines, with QEMU; only when it is named
 
+Beside net, chaos and daemons, lint, count, sim and fuzz run on what the cores have left over, where the
+kernel has such a priority (cgroup cpu.idle); the tests of net that measure the machine run last, alone.
+
 Nodes of net, chaos and daemons speak over AF_XDP, or over what --vdev or SARISSA_VDEV names; a part of net and
 chaos always runs over kernel UDP sockets as well (udp-...), and the tests of one kind of port over that.
 
@@ -23,6 +26,8 @@ The last line counts: N passed, N failed, N skipped. Passed and failed are tests
 in a line with the reason before the last one. A case that tests/skips does not list must not be skipped.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -35,19 +40,36 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lib import failure, options, process, shell, skips, state, sweep  # noqa: E402
+from lib import aside, failure, options, process, shell, skips, state, sweep  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
 SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons", "vm")
 NAMED_ONLY = ("vm",)  # minutes
 SANITIZED = ("unit", "sim")
 PORTS = ("af_xdp", "udp")  # which all of net and chaos is known to pass over
+CLUSTERS = ("net", "chaos", "daemons")
+ASIDE = ("lint", "count", "sim", "fuzz")  # they compute, and nothing in them has a limit of time that counts
+PATIENT = 20  # times as long may they take there
 PLAIN = {"unit": "plain"}  # the part of a sanitized suite that runs in the plain build as well
 # what the suite of that name runs, and what that loads
 DAEMONS = ("dataplane/sarissa-dataplane", "control/sarissa-control", "ebpf/xdp_redirect.bpf.o")
 CLEANUP_S = 60
 SANITIZER_OPTIONS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1"}
+
+
+class Record:
+    """In the place of a score: keeps all for the scripts/test that runs us aside."""
+
+    def __init__(self, path):
+        self.path, self.results = path, []
+
+    def add(self, *result):
+        self.results.append(result)
+
+    def end(self, _):
+        Path(self.path).write_text(json.dumps(self.results))
+        return 0
 
 
 class Score:
@@ -81,6 +103,10 @@ class Score:
         return 1 if self.failed or unlisted else 0
 
 
+# what a sanitizer's report needs of debug information; the rest costs a third of the time to compile
+LINES_ONLY = ("-Ddebug=false", "-Dc_args=-g1")
+
+
 def beside(what):
     """build-asan beside build, and so on."""
     return shell.build_dir().with_name(f"{shell.build_dir().name}-{what}")
@@ -89,16 +115,16 @@ def beside(what):
 def sanitized_build():
     """Warnings are for the ordinary builds: instrumented code has false ones."""
     return configure(beside("asan"), "-Db_sanitize=address,undefined", "-Doptimization=1",
-                     "-Dwerror=false", "-Db_lundef=false")
+                     "-Dwerror=false", "-Db_lundef=false", *LINES_ONLY)
 
 
 def threads_build():
     return configure(beside("tsan"), "-Db_sanitize=thread", "-Doptimization=1", "-Dwerror=false",
-                     "-Db_lundef=false")
+                     "-Db_lundef=false", *LINES_ONLY)
 
 
 def fuzz_build():
-    return configure(beside("fuzz"), "-Dfuzz=true", env={**os.environ, "CC": "clang"})
+    return configure(beside("fuzz"), "-Dfuzz=true", *LINES_ONLY, env={**os.environ, "CC": "clang"})
 
 
 def configure(build, *options, env=None):
@@ -116,9 +142,18 @@ def configure(build, *options, env=None):
 def ninja(build, *targets):
     if targets != ("build.ninja",):
         say(f"test: building {build.name}")
-    done = subprocess.run(["ninja", "-C", build, *targets], capture_output=True, text=True)
+    with one_at_a_time(build):
+        done = subprocess.run(["ninja", "-C", build, *targets], capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"the build of {build.name} failed:\n{(done.stdout + done.stderr)[-6000:]}")
+
+
+@contextlib.contextmanager
+def one_at_a_time(build):
+    """Two of ninja would spoil each other's notes."""
+    with open(build / "scripts-test.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def tests_of(build, suite):
@@ -140,18 +175,19 @@ def meson_test(*argv, env):
             raise
 
 
-def run_meson(suite, build, score):
-    tests = tests_of(build, suite)
+def run_meson(suite, build, score, chosen=lambda test: True, patience=1):
+    tests = [t for t in tests_of(build, suite) if chosen(t)]
     if not tests:
         score.add(suite, "none", "SKIP", 0, f"skip: suite {suite} has no tests yet")
         return
     targets = {part for t in tests for part in t["depends"]}
     ninja(build, *targets_by_id(build, targets))
-    log = build / "meson-logs/testlog.json"
+    log = build / f"meson-logs/{suite}.json"
     log.unlink(missing_ok=True)
     # tests of net mostly wait: for links of a given rate, and for what is declared dead after seconds
     at_once = os.cpu_count() + (suite == "net")
-    said = meson_test("-C", build, "--no-rebuild", "--suite", suite, "--num-processes", str(at_once),
+    said = meson_test("-C", build, "--no-rebuild", "--logbase", suite, "--suite", suite, "--num-processes", str(at_once),
+                      "--timeout-multiplier", str(patience), *[t["name"] for t in tests],
                       env={**os.environ, **SANITIZER_OPTIONS})
     lines = log.read_text().splitlines() if log.exists() else []
     results = [json.loads(line) for line in lines]
@@ -170,7 +206,7 @@ def targets_by_id(build, ids):
     return [os.path.relpath(name, build) for t in out if t["id"] in ids for name in t["filename"]]
 
 
-def run_fuzz(score, seconds):
+def run_fuzz(score, seconds, patience=1):
     build = fuzz_build()
     targets = [Path(t["filename"][0]) for t in json.loads(
         shell.run("meson", "introspect", "--targets", build)) if t["name"].startswith("fuzz_")]
@@ -180,7 +216,7 @@ def run_fuzz(score, seconds):
     ninja(build, *(os.path.relpath(target, build) for target in targets))
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each has one thread
         try:
-            for told in pool.map(lambda target: run_fuzz_target(target, fuzz_bound(target, seconds)),
+            for told in pool.map(lambda target: run_fuzz_target(target, fuzz_bound(target, seconds), patience),
                                  sorted(targets)):
                 score.add("fuzz", *told)
         except KeyboardInterrupt:
@@ -200,14 +236,14 @@ def fuzz_bound(target, seconds):
     return f"-runs={runs[name]}"
 
 
-def run_fuzz_target(target, bound):
+def run_fuzz_target(target, bound, patience):
     """Name, result, seconds, text. From the committed corpus, which stays as it is: finds go to a
     folder that is removed."""
     begin = time.monotonic()
     corpus = ROOT / "tests/fuzz/corpus" / target.name.removeprefix("fuzz_")
     with tempfile.TemporaryDirectory(prefix="sarissa-fuzz-") as scratch:
         done = subprocess.run(
-            [target, bound, f"-artifact_prefix={ROOT}/", "-timeout=10",
+            [target, bound, f"-artifact_prefix={ROOT}/", f"-timeout={10 * patience}",
              "-rss_limit_mb=2048", "-print_final_stats=1", scratch,
              *([corpus] if corpus.is_dir() else [])], capture_output=True, text=True)
     took = time.monotonic() - begin
@@ -231,6 +267,7 @@ def parse():
     parser.add_argument("--seeds", metavar="A-B",
                         help="sim alone: each of them in each scenario, on all cores")
     parser.add_argument("--scenario", metavar="S", help="only this one, with --seeds")
+    parser.add_argument("--results", help=options.SUPPRESS)  # a file for the scripts/test that runs this one aside
     parser.add_argument("--no-setup", action="store_true", help="packages are known to be there")
     args = parser.parse_args()
     unknown = set(args.suites) - set(SUITES)
@@ -257,24 +294,30 @@ def take_left_over_down():
         subprocess.run([ROOT / "scripts/cluster", "down", "--name", name], capture_output=True)
 
 
-def run_suite(suite, args, score):
+def measures(test):
+    """Whether nothing else may run beside it."""
+    return not test["is_parallel"]
+
+
+def run_suite(suite, args, score, chosen=lambda test: True):
+    patience = PATIENT if args.results else 1
     if suite == "fuzz":
-        run_fuzz(score, args.fuzz_seconds)
+        run_fuzz(score, args.fuzz_seconds, patience)
     elif suite == "threads":
         run_meson(suite, threads_build(), score)
     elif suite in SANITIZED:
-        run_meson(suite, sanitized_build(), score)
+        run_meson(suite, sanitized_build(), score, patience=patience)
         if suite in PLAIN:
             run_meson(PLAIN[suite], configure(shell.build_dir()), score)
     else:
         build = configure(shell.build_dir())
-        clusters = suite in ("net", "chaos", "daemons")
+        clusters = suite in CLUSTERS
         if clusters:
             ninja(build)
             if suite == "daemons":
                 ninja(sanitized_build(), *DAEMONS)
             take_left_over_down()
-        run_meson(suite, build, score)
+        run_meson(suite, build, score, chosen, patience)
         if clusters:
             take_left_over_down()
 
@@ -290,15 +333,37 @@ def main():
         if getattr(args, option) is not None:
             os.environ[name] = str(getattr(args, option))
     os.environ[options.VDEV_VARIABLE] = args.vdev
-    score, patterns = Score(), skips.allowed()
-    for suite in SUITES:
-        if suite not in (args.suites or set(SUITES) - set(NAMED_ONLY)):
-            continue
+    score = Record(args.results) if args.results else Score()
+    run_suites([suite for suite in SUITES if suite in (args.suites or set(SUITES) - set(NAMED_ONLY))], args, score)
+    return score.end(skips.allowed())
+
+
+def run_suites(suites, args, score):
+    """In turn; or those that only compute aside, and what measures at the end."""
+    computing = [suite for suite in suites if suite in ASIDE]
+    steps = [(suite, lambda test: True) for suite in suites]
+    if not computing or not set(suites) & set(CLUSTERS):
+        return run_steps(steps, args, score)
+    seconds = [] if args.fuzz_seconds is None else ["--fuzz-seconds", str(args.fuzz_seconds)]
+    with aside.Aside([sys.executable, __file__, "--no-setup", *computing, *seconds]) as others:
+        if not others.runs():
+            return run_steps(steps, args, score)
+        say(f"test: {', '.join(computing)} beside the others, on what the cores have left")
+        rest = [suite for suite in suites if suite not in ASIDE]
+        run_steps([(suite, lambda test, suite=suite: suite != "net" or not measures(test)) for suite in rest], args,
+                  score)
+        for result in others.results():
+            score.add(*result)
+    if "net" in rest:
+        run_steps([("net", measures)], args, score)
+
+
+def run_steps(steps, args, score):
+    for suite, chosen in steps:
         try:
-            run_suite(suite, args, score)
-        except Failure as failure:
-            score.add(suite, "build", "FAIL", 0, str(failure))
-    return score.end(patterns)
+            run_suite(suite, args, score, chosen)
+        except Failure as why:
+            score.add(suite, "build", "FAIL", 0, str(why))
 
 
 if __name__ == "__main__":
