@@ -28,6 +28,12 @@ static uint16_t device_queues(const struct port *p)
 	return (uint16_t)(p->queues / p->devices);
 }
 
+/* The memif driver says 1,500 bytes and does not look at it: its places are as large as we say. */
+static bool device_knows_sizes(const struct port *p)
+{
+	return p->kind != PORT_MEMIF;
+}
+
 static int device_check(const struct options *o, struct port *p,
 			const struct rte_eth_dev_info *info)
 {
@@ -45,7 +51,7 @@ static int device_check(const struct options *o, struct port *p,
 			 p->mtu);
 		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
 	}
-	if (info->max_rx_pktlen && frame > info->max_rx_pktlen) {
+	if (device_knows_sizes(p) && info->max_rx_pktlen && frame > info->max_rx_pktlen) {
 		snprintf(what, sizeof(what), "it takes frames of %u bytes, MTU %u needs %u",
 			 info->max_rx_pktlen, p->mtu, frame);
 		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
@@ -63,12 +69,19 @@ static bool device_reads_virtual(const struct options *o, const struct rte_eth_d
 	return false;
 }
 
+/* Whether the driver itself copies what it sends, before its call returns. */
+static bool device_copies(const struct port *p, const struct rte_eth_dev_info *info)
+{
+	return p->kind == PORT_TAP || p->kind == PORT_MEMIF ||
+	       (p->kind == PORT_VDEV && strcmp(info->driver_name, "net_vhost") == 0);
+}
+
 /* Which of the card's abilities we use. */
 static void device_choose(const struct options *o, struct port *p,
 			  const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
 	bool chains = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-	if (p->kind != PORT_AF_XDP)
+	if (p->kind != PORT_AF_XDP && device_knows_sizes(p))
 		conf->rxmode.mtu = p->mtu;
 	if (p->kind == PORT_PCI && device_queues(p) > 1) {
 		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -76,7 +89,7 @@ static void device_choose(const struct options *o, struct port *p,
 			info->flow_type_rss_offloads &
 			(RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
 	}
-	if (chains && (p->kind == PORT_TAP || p->kind == PORT_MEMIF))
+	if (chains && device_copies(p, info))
 		p->payload = PAYLOAD_CHAIN;
 	else if (chains && p->kind == PORT_PCI && device_reads_virtual(o, info))
 		p->payload = PAYLOAD_DMA;
@@ -84,9 +97,9 @@ static void device_choose(const struct options *o, struct port *p,
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (p->vlan && (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
 		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
-	if (p->kind == PORT_PCI)
+	if (port_kind_chosen(p->kind))
 		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	p->udp6_checksum = p->kind == PORT_PCI && !net_addr_is_v4(&p->addr) &&
+	p->udp6_checksum = port_kind_chosen(p->kind) && !net_addr_is_v4(&p->addr) &&
 			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (p->udp6_checksum)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
@@ -189,7 +202,7 @@ static int device_setup_queue(const struct options *o, struct port *p, unsigned 
 /* A driver that has no call for it goes by what it was configured for. */
 static int device_set_mtu(const struct port *p, uint16_t id)
 {
-	if (p->kind == PORT_AF_XDP || p->mtu == RTE_ETHER_MTU)
+	if (p->kind == PORT_AF_XDP || !device_knows_sizes(p) || p->mtu == RTE_ETHER_MTU)
 		return 0;
 	int error = rte_eth_dev_set_mtu(id, p->mtu);
 	return error == -ENOTSUP ? 0 : error;

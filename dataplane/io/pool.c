@@ -69,6 +69,11 @@ static unsigned pool_room(uint16_t mtu)
 	return RTE_MAX(RTE_PKTMBUF_HEADROOM + frame, (unsigned)RTE_MBUF_DEFAULT_BUF_SIZE);
 }
 
+unsigned pool_frame_bytes(uint16_t mtu)
+{
+	return pool_room(mtu) - RTE_PKTMBUF_HEADROOM;
+}
+
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
 				unsigned rx_descs, unsigned tx_descs, unsigned workers, int socket)
 {

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <rte_common.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -22,6 +23,7 @@ enum {
 	PORT_XDP_BURST_NS = 500000,
 	PORT_MTU_AF_XDP = 3498, /* a frame, its buffer header and XDP's headroom fill a page */
 	PORT_MTU_MAX = 9000,
+	PORT_MEMIF_BYTES = 3 << 20, /* of a direction */
 };
 
 int port_fail(const struct options *o, int error, const char *what, const char *todo)
@@ -213,6 +215,19 @@ static bool port_find_device(struct port *p, unsigned d, const char *name)
 	return false;
 }
 
+/* A memif's packets lie in places of the shared memory that have one size: each packet in one. As
+ * many as a cache has room for: with 1,024 places for 9,000 bytes the copies take half as long
+ * again. */
+static bool port_memif_size(const struct port *p, char *devargs, unsigned size)
+{
+	size_t n = strlen(devargs);
+	unsigned bytes = pool_frame_bytes(p->mtu), places = rte_log2_u32(PORT_MEMIF_BYTES / bytes);
+	if (1u << places > PORT_MEMIF_BYTES / bytes)
+		places--;
+	int more = snprintf(devargs + n, size - n, ",bsize=%u,rsize=%u", bytes, places);
+	return more > 0 && (unsigned)more < size - n;
+}
+
 static int port_probe(const struct options *o, struct port *p, unsigned d)
 {
 	char devargs[PORT_SPEC_DEVARGS] = "";
@@ -220,7 +235,8 @@ static int port_probe(const struct options *o, struct port *p, unsigned d)
 	bool busy = o->busy_poll && strcmp(p->interface.driver, "veth") != 0;
 	if (p->kind != PORT_PCI) { /* those were found by rte_eal_init */
 		if (!port_spec_devargs(&o->port, o->rail, d, xdp_object_path(), busy, devargs,
-				       sizeof(devargs)))
+				       sizeof(devargs)) ||
+		    (p->kind == PORT_MEMIF && !port_memif_size(p, devargs, sizeof(devargs))))
 			return port_fail(o, -ENAMETOOLONG, "the name is too long", "shorten it");
 		int error = rte_dev_probe(devargs);
 		if (error < 0)

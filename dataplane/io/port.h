@@ -145,6 +145,8 @@ static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *
  * SOCKET_ID_ANY; NULL when there is no memory. */
 struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
 				unsigned rx_descs, unsigned tx_descs, unsigned workers, int socket);
+/* What a buffer of such a pool has room for. */
+unsigned pool_frame_bytes(uint16_t mtu);
 /* MiB of EAL memory, in huge or in ordinary pages, that pools for this many queues take; EAL_MIB
  * more are for the rest. */
 unsigned pool_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge);
