@@ -4,10 +4,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <rte_cycles.h>
 
-enum { EVENTS = 32 };
+enum { EVENTS = 32, PASSES_MAX = 4096 };
 
 static _Thread_local bool accounting;
 
@@ -250,4 +251,26 @@ bool end_filled(const uint8_t *store, uint64_t bytes, uint32_t seed)
 		if (word[i] != filled_word(i, seed))
 			return false;
 	return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+double end_memcpy(uint8_t *to, const uint8_t *from, uint64_t bytes, uint16_t chunk_bytes,
+		  double seconds)
+{
+	static uint64_t ns[PASSES_MAX];
+	uint64_t end_ns = worker_now_ns() + (uint64_t)(seconds * 1e9);
+	unsigned count = 0;
+	do {
+		uint64_t start_ns = worker_now_ns();
+		for (uint64_t at = 0; at + chunk_bytes <= bytes; at += chunk_bytes)
+			memcpy(to + at, from + at, chunk_bytes);
+		ns[count++] = worker_now_ns() - start_ns;
+	} while (worker_now_ns() < end_ns && count < PASSES_MAX);
+	qsort(ns, count, sizeof(*ns), by_value);
+	return (double)(bytes / chunk_bytes * chunk_bytes) / ((double)ns[count / 2] * 1e-9);
 }

@@ -55,6 +55,12 @@ void stages_add(struct stage_cycles *sum, const struct stage_cycles *now,
 /* As members of a JSON object, per packet. */
 void stages_print(const struct stage_cycles *s, uint64_t packets);
 
+/* Copies so many bytes in chunks for at least this long; bytes per second of the pass in the
+ * middle.
+ */
+double end_memcpy(uint8_t *to, const uint8_t *from, uint64_t bytes, uint16_t chunk_bytes,
+		  double seconds);
+
 /* Numbers from 1 to 2 where they are taken for f32: additions of ordinary cost. */
 void end_fill(uint8_t *store, uint64_t bytes, uint32_t seed);
 bool end_filled(const uint8_t *store, uint64_t bytes, uint32_t seed);

@@ -304,12 +304,6 @@ static bool pair_move(struct pair *p, struct pair_result *result)
 	return true;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
-}
-
 static int by_cycles(const void *a, const void *b)
 {
 	const struct pair_result *x = a, *y = b;
@@ -358,23 +352,10 @@ bool pair_run(struct pair *p, double seconds, bool stages, enum pair_work work,
 	return false;
 }
 
-/* Bytes per second of the pass in the middle. */
 double pair_memcpy(struct pair *p, double seconds)
 {
-	static uint64_t ns[OBJECTS_MAX];
-	unsigned count = 0;
-	uint64_t end_ns = worker_now_ns() + (uint64_t)(seconds * 1e9);
-	do {
-		uint64_t start_ns = worker_now_ns();
-		for (uint64_t at = 0; at + p->object.chunk_bytes <= p->object.bytes;
-		     at += p->object.chunk_bytes)
-			memcpy(p->end[RECEIVER].config.store + at, p->end[SENDER].config.store + at,
-			       p->object.chunk_bytes);
-		ns[count++] = worker_now_ns() - start_ns;
-	} while (worker_now_ns() < end_ns && count < OBJECTS_MAX);
-	qsort(ns, count, sizeof(*ns), by_value);
-	uint64_t bytes = p->object.bytes / p->object.chunk_bytes * p->object.chunk_bytes;
-	return (double)bytes / ((double)ns[count / 2] * 1e-9);
+	return end_memcpy(p->end[RECEIVER].config.store, p->end[SENDER].config.store,
+			  p->object.bytes, p->object.chunk_bytes, seconds);
 }
 
 void pair_close(struct pair *p)
