@@ -357,7 +357,7 @@ int roster_cohort(struct group *g, const char *name);
 void rounds_open(struct group *g, uint64_t number);
 /* Whether a row of the policy waits for everybody, clock by clock: bsp. */
 bool rounds_lockstep(const struct group_policy_row *row);
-/* Whether a pull need not wait for that round: it is open, and others have to close it. */
+/* Whether a pull need not wait for that round: it is open, and lacks contributions of others. */
 bool rounds_unbound(const struct group *g, uint64_t number);
 /* False: no room. */
 bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *m, uint64_t clock);

@@ -165,6 +165,8 @@ static bool roster_gate(const struct group *g, const struct group_member *m, uin
 		if (other->tracked && !clocks_reached(&other->clocks, v))
 			return false;
 		mark = clocks_mark(&other->clocks, v);
+		if (g->open.count == 0 && mark >= g->open.number)
+			mark = g->open.number - 1; /* who had contributed has died */
 		if (other->tracked && other->row == g->cohort[m->cohort].row &&
 		    mark > (results ? g->published : g->open.number - 1) &&
 		    !rounds_unbound(g, mark))

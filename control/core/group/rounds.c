@@ -191,7 +191,7 @@ bool rounds_unbound(const struct group *g, uint64_t number)
 
 	for (uint32_t row = 0; number >= g->open.number && row < p->rows; row++)
 		if (p->row[row].quorum > 0)
-			return true;
+			return g->open.count == 0 || !rounds_quorum(g);
 	return false;
 }
 
