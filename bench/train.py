@@ -140,6 +140,7 @@ class Worker:
         self.parameters = self.origin = self.network.first(run.seed)
         self.residual = None  # a gradient that came too late to count
         self.samples, self.rounds, self.waited_s, self.cpu_s, self.steps, self.refused = [], [], 0.0, 0.0, 0, 0
+        self.spans, self.swapped = [], []  # with swaps: steps and changes of policy, in seconds after the start
 
     def gradient(self):
         chosen = self.random.integers(0, len(self.images), self.run.batch)
@@ -156,7 +157,7 @@ class Worker:
             time.sleep(max(0.0, run.start_s - time.monotonic()))
             while (now := time.monotonic()) < run.start_s + run.seconds:
                 if self.rank == 0 and swaps and now >= run.start_s + swaps[0][0]:
-                    group.policy(swaps.pop(0)[1])
+                    self.swap(group, swaps.pop(0)[1])
                 gradient = device.computed(now, self.gradient)
                 if self.residual is not None:
                     gradient += self.residual
@@ -166,6 +167,9 @@ class Worker:
                 end = time.monotonic()
                 self.waited_s += end - begin
                 self.steps += 1
+                if run.swaps and result is not None:
+                    self.spans.append((now - run.start_s, begin - run.start_s, end - run.start_s, result.round,
+                                       result.version))
                 if result is not None and result.round != shown:
                     shown = result.round
                     self.parameters = self.origin - run.rate / run.workers * result.array
@@ -187,6 +191,11 @@ class Worker:
                 continue
             return
 
+    def swap(self, group, policy):
+        begin = time.monotonic() - self.run.start_s
+        version = group.policy(policy)
+        self.swapped.append((begin, time.monotonic() - self.run.start_s, policy, version))
+
     def see(self, at_s, result):
         if self.rank == 0:
             self.rounds.append((at_s, result.round, result.version, result.count,
@@ -197,7 +206,7 @@ class Worker:
     def told(self):
         curve = [(at, self.network.accuracy(one, *self.tests)) for at, one in self.samples]
         return {"curve": curve, "steps": self.steps, "waited_s": self.waited_s, "cpu_s": self.cpu_s,
-                "refused": self.refused, "rounds": self.rounds}
+                "refused": self.refused, "rounds": self.rounds, "spans": self.spans, "swapped": self.swapped}
 
 
 def opened(node, name, patience_s=30.0):

@@ -5,6 +5,7 @@
   bench train --data synthetic --rate 0              larger images and a larger network
   bench train --policy bsp 'ssp 4' --repeat 1
   bench train --policy bsp --swap 10 'ssp 4'         a policy that replaces another in the middle
+  bench train --policy bsp --repeat 1 --seconds 6 --swap 3 'ssp 4' --timeline swap.svg
 
 One worker per node (bench/train.py). In every second one or two workers, drawn from the seed, are two to five
 times as slow; the policies take turns with the same seeds. Accuracy is of test images, by the parameters of all
@@ -30,6 +31,7 @@ PACKAGES = {"digits": ("python3-numpy", "python3-sklearn"), "synthetic": ("pytho
 READY_S = 3.0   # between the order and the start: opening the group, reading the images
 PATIENCE_S = 120.0
 MEAN_S = 1.0    # accuracy is the mean of so long
+BEFORE_S, AFTER_S = 0.2, 0.3  # around a change of policy, in a timeline
 POINTS = 0.005  # that an accuracy may be below another and count as equal
 TABLE = Columns("policy<16", "to target>10.1f", "of bsp>8.2f", "accuracy>10.3f", "waited s>10.1f", "steps>7",
                 "refused>9", "CPU s>8.1f", "runs>6")
@@ -48,6 +50,7 @@ def parse(argv):
                         help="from second S on another policy")
     parser.add_argument("--repeat", type=options.COUNT, default=3, metavar="R")
     parser.add_argument("--plot", metavar="FILE", help="accuracy over time, as SVG")
+    parser.add_argument("--timeline", metavar="FILE", help="the steps around each swap of the first run, as SVG")
     parser.add_argument("--json", action="store_true", help="one JSON object per run")
     args = parser.parse_args(argv)
     args.seconds = args.seconds or DATA[args.data]["seconds"]
@@ -94,7 +97,8 @@ class Workers:
         used = sum(map(process.run_seconds, nodes.pids(self.config))) - before + sum(one["cpu_s"] for one in told)
         return {"policy": policy, "data": args.data, "seed": seed, "curve": curve_of(told), "cpu_seconds": used,
                 "steps": sum(one["steps"] for one in told), "refused": sum(one["refused"] for one in told),
-                "waited_s": statistics.fmean(one["waited_s"] for one in told), "rounds": told[0]["rounds"]}
+                "waited_s": statistics.fmean(one["waited_s"] for one in told), "rounds": told[0]["rounds"],
+                "spans": [one["spans"] for one in told], "swapped": told[0]["swapped"]}
 
 
 def environment(config, node):
@@ -158,16 +162,56 @@ def swaps_shown(rows):
                     f"{stale}")
 
 
+def first_under(row, version):
+    """(worker, begin of the step, end of its pull) of the first pull that ended under the version."""
+    return min(((rank, begin, end) for rank, spans in enumerate(row["spans"]) for begin, _, end, _, seen in spans
+                if seen >= version), key=lambda one: one[2], default=None)
+
+
+def timeline(row, file):
+    """A row per worker: gray while it computes, coloured while it pushes and pulls, by the version of the policy
+    under which its pull ended."""
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+    swaps = row["swapped"]
+    figure, axes = pyplot.subplots(len(swaps), figsize=(9, 2.6 * len(swaps)), squeeze=False)
+    colours = pyplot.get_cmap("tab10").colors
+    names = {1: row["policy"]} | {version: policy for _, _, policy, version in swaps}
+    for axis, (asked, answered, policy, version) in zip(axes[:, 0], swaps):
+        for rank, spans in enumerate(row["spans"]):
+            for begin, push, end, _, seen in spans:
+                if end < asked - BEFORE_S or begin > asked + AFTER_S:
+                    continue
+                axis.barh(rank, 1e3 * (push - begin), left=1e3 * (begin - asked), color="0.85")
+                axis.barh(rank, 1e3 * (end - push), left=1e3 * (push - asked), color=colours[(seen - 1) % 10])
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.axvline(1e3 * (answered - asked), color="black", linewidth=0.8, linestyle=":")
+        axis.set(xlim=(-1e3 * BEFORE_S, 1e3 * AFTER_S), ylabel="worker", xlabel=f"ms after the change to {policy} was asked for (dotted: "
+                 "answered)", yticks=range(len(row["spans"])))
+        shown = sorted(names)
+        axis.legend([pyplot.Rectangle((0, 0), 1, 1, color=colours[(one - 1) % 10]) for one in shown],
+                    [f"waits, {names[one]}" for one in shown], loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    figure.tight_layout()
+    figure.savefig(file, bbox_inches="tight", metadata={"Date": None})
+
+
 def main(argv):
     args = parse(argv)
     shell.require_root("scripts/bench")
     missing = [name for name in PACKAGES[args.data] if not shell.succeeds("dpkg", "-s", name)]
     if missing:
         bench_peer.install(missing)
-    rows = taken(args, measure(args), hidden=("rounds",))
+    rows = taken(args, measure(args), hidden=("rounds", "spans", "swapped"))
     if not rows:
         raise Failure("no run has ended")
     table(rows)
     swaps_shown(rows if args.swap else [])
     if args.plot:
         plot(rows, args.plot)
+    if args.timeline:
+        for asked, answered, policy, version in rows[0]["swapped"]:
+            rank, begin, end = first_under(rows[0], version) or (None, asked, asked)
+            say(f"{policy}: answered after {1e3 * (answered - asked):.1f} ms; the first pull under it ended after "
+                f"{1e3 * (end - asked):.1f} ms, of worker {rank}")
+        timeline(rows[0], args.timeline)
