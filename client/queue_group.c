@@ -119,7 +119,7 @@ static void group_request(struct op *op, const struct group_request *ask, op_ste
 	group_send(op, ask, then);
 }
 
-static void member_again(struct op *op);
+static void member_repeat(struct op *op);
 
 static void member_announced(struct op *op, int status)
 {
@@ -129,7 +129,7 @@ static void member_announced(struct op *op, int status)
 		return;
 	}
 	group_learn(g->m, &g->answer);
-	member_again(op);
+	member_repeat(op);
 }
 
 static void member_answered(struct op *op, int status)
@@ -145,7 +145,7 @@ static void member_answered(struct op *op, int status)
 }
 
 /* The request of a member, PUSH or PULL, as it is to be sent now. */
-static void member_again(struct op *op)
+static void member_repeat(struct op *op)
 {
 	struct op_group *g = op->group;
 	struct group_request ask;
@@ -165,7 +165,7 @@ static void member_request(struct op *op, op_step *answered)
 {
 	op->group->answered = answered;
 	op->group->announced = op->group->heard = false;
-	member_again(op);
+	member_repeat(op);
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ static void group_done(struct op *op, int status)
 	group_end(op, status);
 }
 
-static void group_told(struct op *op, int status)
+static void group_described(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	const struct group_answer *a = &g->answer;
@@ -206,7 +206,7 @@ static void group_told(struct op *op, int status)
 		return;
 	}
 	next.cursor = a->cursor;
-	group_request(op, &next, group_told);
+	group_request(op, &next, group_described);
 }
 
 /* What a failure has left is gone, and the failure is told. */
@@ -427,7 +427,7 @@ int sar_submit_group_info(sar_queue *q, const char *name, sar_group_info *out,
 	struct op_group g = {.info = out, .member = members, .room = room};
 	int r = out ? group_ask(&g.ask, GROUP_INFO, name)
 		    : error_set(-EINVAL, "sar_submit_group_info: no place for the answer");
-	return r < 0 ? r : group_submit(q, SAR_OP_GROUP_INFO, &g, user_data, group_told);
+	return r < 0 ? r : group_submit(q, SAR_OP_GROUP_INFO, &g, user_data, group_described);
 }
 
 int sar_submit_group_join(sar_queue *q, const char *name, const char *cohort, sar_member **out,

@@ -114,7 +114,7 @@ inline move(m, to, round)
 	}
 }
 
-inline open_anew(n)
+inline open_reset(n)
 {
 	open = n;
 	open_policy = policy;
@@ -150,7 +150,7 @@ inline turn()
 			fi
 		}
 		closing = true;
-		open_anew(open + 1);
+		open_reset(open + 1);
 		bind()
 	:: else
 	fi
@@ -232,7 +232,7 @@ end:	do
 		version++;
 		bind();
 		if
-		:: !COUNT -> open_anew(open)
+		:: !COUNT -> open_reset(open)
 		:: else
 		fi;
 		turn();

@@ -272,8 +272,8 @@ static uint64_t world_slack(const struct group_policy *p)
 }
 
 /* A tighter limit holds from the first clock on that nobody had pushed when it came, a looser one
- * at once: whoever pushed for clock top did so under the last policy that holds from there on, or
- * under a later one that was looser. And a round ends under the policy that opened it. */
+ * at once: the member that pushed for clock top did so under the last policy that holds from there
+ * on, or under a later one that was looser. And a round ends under the policy that opened it. */
 static void world_judge_clock(struct world *w, const struct group *g, uint64_t top,
 			      uint64_t staleness)
 {

@@ -138,7 +138,7 @@ static bool roster_owes(const struct group *g, const struct group_member *m)
 }
 
 /* How far ahead of cohort k the member may be before it pushes for the clock. A round ends under
- * the policy that opened it: what that has allowed holds for whoever has to end it. */
+ * the policy that opened it: what that has allowed holds for the members that have to end it. */
 static uint32_t roster_slack(const struct group *g, const struct group_member *m, uint32_t k,
 			     uint64_t clock)
 {
