@@ -69,8 +69,7 @@ class Guest:
             argv += ["-device", f"pcie-root-port,id=slot{i},chassis={i + 1},slot={i + 1},addr={i + 4:x}",
                      "-netdev", f"stream,id=wire{i},server={'off' if number else 'on'},addr.type=unix,"
                      f"addr.path={directory / f'wire{i}'}",
-                     "-device", f"{card},id=card{i},netdev=wire{i},bus=slot{i},"
-                     f"mac=02:78:00:00:{i:02x}:{number + 1:02x}{MORE.get(card, '')}"]
+                     "-device", ",".join(f"{key}={value}" for key, value in self.device(card).items())]
         self.child = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL,
                                       stdout=open(self.path("qemu"), "wb"), stderr=subprocess.STDOUT)
         self.shell, self.monitor = connect(self.path("shell")), connect(self.path("monitor"))
@@ -95,8 +94,25 @@ class Guest:
     def link(self, card, up):
         self.tell("set_link", name=f"card{CARDS.index(card)}", up=up)
 
+    def device(self, card):
+        """What QEMU makes of a card."""
+        i = CARDS.index(card)
+        return {"driver": card, "id": f"card{i}", "netdev": f"wire{i}", "bus": f"slot{i}",
+                "mac": f"02:78:00:00:{i:02x}:{self.number + 1:02x}",
+                **dict(word.split("=") for word in MORE.get(card, "").split(",") if word)}
+
     def unplug(self, card):
         self.tell("device_del", id=f"card{CARDS.index(card)}")
+
+    def plug(self, card):
+        self.tell("device_add", **self.device(card))
+
+    def bind(self, place, driver="vfio-pci"):
+        """A card that has just come, to a driver."""
+        folder = f"/sys/bus/pci/devices/{place}"
+        netlib.wait_for(lambda: self.run(f"test -e {folder}/vendor")[0] == 0, netlib.PATIENCE_S, f"{place} is there")
+        self.run(f"echo {place} >{folder}/driver/unbind; echo {driver} >{folder}/driver_override; "
+                 f"echo {place} >/sys/bus/pci/drivers_probe")
 
     def until(self, mark, seconds):
         end = time.monotonic() + seconds
@@ -167,7 +183,8 @@ class Node:
         peers = "10.78.0.1:7400" + ("" if alone else ",10.78.0.2:7400")
         place = card if alone else address(card)
         self.argv = {"dataplane": ["sarissa-dataplane", "--port", f"pci:{place}", "--addr",
-                                   f"{guest.addr}/24", "--store", "64", *options],
+                                   f"{guest.addr}/24", "--store", "64",
+                                   *(option.format(host=guest.number + 1) for option in options)],
                      "control": ["sarissa-control", "--node", str(guest.number), "--nodes", peers]}
 
     def start(self, kind):

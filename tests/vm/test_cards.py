@@ -5,6 +5,7 @@ ports. For each kind of card objects cross and are compared."""
 
 import contextlib
 import functools
+import json
 import sys
 from pathlib import Path
 
@@ -176,6 +177,37 @@ def a_dataplane_is_killed():
         assert b.guest.must("md5sum </tmp/got") == digest, "other bytes"
 
 
+def sent(node):
+    """By rail that is up, the bytes that the node has sent."""
+    rows = map(json.loads, node.guest.must("sarissa peers --json").splitlines())
+    return {row["rail"]: row["tx_bytes"] for row in rows if row["up"]}
+
+
+def two_cards_carry_a_copy():
+    """Of unlike drivers, in one process. One of them is unplugged, and plugged in again."""
+    second = ("--port", f"pci:{address('e1000e')}", "--addr", "10.78.1.{host}/24")
+    with nodes("virtio-net-pci", *second) as (a, b):
+        netlib.wait_for(lambda: len(sent(a)) == 2, netlib.PATIENCE_S, "both rails are up")
+        cross(a, b, LARGE)
+        by_rail = sent(a)
+        assert min(by_rail.values()) > LARGE // 8, f"bytes by rail: {by_rail}"
+        said = a.guest.run("sarissa doctor")[1]
+        assert all(f"{address(card)} has the driver vfio-pci" in said for card in ("virtio-net-pci", "e1000e")), said
+        a.guest.unplug("e1000e")
+        a.wait_in_log("its device has gone")
+        cross(a, b, MIB)
+        cross(b, a, MIB)
+        a.guest.plug("e1000e")
+        a.guest.bind(address("e1000e"))
+        a.wait_in_log("it is back")
+        netlib.wait_for(lambda: len(sent(a)) == 2, netlib.PATIENCE_S, "both rails are up again")
+        before = sent(a)
+        cross(a, b, LARGE)
+        again = {rail: count - before[rail] for rail, count in sent(a).items()}
+        assert min(again.values()) > LARGE // 8, f"bytes by rail, afterwards: {again}"
+        return f"MiB by rail: {[count >> 20 for count in by_rail.values()]}"
+
+
 def a_card_is_unplugged():
     """The last case: it is not there afterwards."""
     with nodes("virtio-net-pci") as (a, b):
@@ -212,4 +244,5 @@ def everything_is_at_the_cards_memory_node():
 with contextlib.ExitStack() as stack:
     netlib.run(everything_is_at_the_cards_memory_node, objects_cross_virtio, objects_cross_e1000e,
                objects_cross_vmxnet3, objects_cross_in_a_vlan, wrong_options_of_a_card,
-               objects_cross_a_card_of_uio, the_link_is_pulled, a_dataplane_is_killed, a_card_is_unplugged)
+               objects_cross_a_card_of_uio, the_link_is_pulled, a_dataplane_is_killed,
+               two_cards_carry_a_copy, a_card_is_unplugged)
