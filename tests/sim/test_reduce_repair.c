@@ -155,6 +155,44 @@ static void check_sum(const struct cast *c, uint32_t node, uint8_t but)
 	free(part);
 }
 
+/* Whether each node but the victim has its sources and the sum, and nothing else. */
+struct rest {
+	struct cast *c;
+	uint32_t victim;
+};
+
+static uint64_t rest_surplus(const struct rest *r, uint32_t node)
+{
+	uint64_t objects = node == 0 ? 3 : 2; /* the reserve is on node 0 */
+	struct control_usage u;
+
+	control_usage(r->c->g.full[node].core, &u);
+	return u.store_bytes - objects * r->c->size + u.participants + u.parts;
+}
+
+static bool rest_clean(void *context)
+{
+	const struct rest *r = context;
+
+	for (uint32_t i = 0; i < PLACES; i++)
+		if (i != r->victim && rest_surplus(r, i) != 0)
+			return false;
+	return true;
+}
+
+static void check_rest(struct cast *c, uint32_t victim)
+{
+	struct rest r = {c, victim};
+
+	if (world_until(&c->w, 10 * WORLD_S, rest_clean, &r) != UINT64_MAX)
+		return;
+	for (uint32_t i = 0; i < PLACES; i++)
+		if (i != victim)
+			print_message("node %u: %lld bytes of the store are left over\n", i,
+				      (long long)rest_surplus(&r, i));
+	fail_msg("without node %u something stays in the stores", victim);
+}
+
 /* All nodes of a BCube(3, 1) have a source and get the sum, in a HiPS plan. One dies half way: its
  * slot is filled by a source in reserve, which has come late, and all others get the same sum. */
 static void a_death_in_the_hierarchy_is_repaired(void **state)
@@ -189,6 +227,7 @@ static void a_death_in_the_hierarchy_is_repaired(void **state)
 			cast_sum_ends(&c, i, TARGET);
 			check_sum(&c, i, (uint8_t)(victim + 1));
 		}
+		check_rest(&c, victim);
 		cast_close(&c);
 	}
 }
