@@ -139,11 +139,15 @@ static void host_membership(struct host *h)
 /* Whether all links of the topology are of use to a dataplane of so many ports. */
 static void host_rails(const struct host *h, uint32_t rails)
 {
-	const struct topology *t = h->topology ? h->topology : h->options->topology;
+	struct topology *t = h->topology ? h->topology : h->options->topology;
 	char why[TOPOLOGY_WHY_BYTES];
 
-	if (t && rails > 1 && topology_unlike(t, why))
-		log_warning("--topology: %s: %s", h->options->topology_path, why);
+	if (t == NULL)
+		return;
+	t->network.crossed = rails > 1 && topology_unlike(t, why);
+	if (t->network.crossed)
+		log_warning("--topology: %s: %s; no allreduce is planned along its levels",
+			    h->options->topology_path, why);
 }
 
 static void host_begin(struct host *h)
@@ -325,6 +329,8 @@ static void host_reload(uv_signal_t *handle, int number)
 	control_network(h->core, &t->network);
 	topology_free(h->topology);
 	h->topology = t;
+	if (h->attached)
+		host_rails(h, h->attach.reply.rails);
 	log_info("%s: %u nodes, read again", h->options->topology_path, t->nodes);
 }
 

@@ -447,6 +447,31 @@ static void hips_needs_every_place(void **state)
 	assert_int_equal(planner_shape(&q, &planner_hips, &c), -EINVAL);
 }
 
+/* Where the dataplane cannot use the links of the levels other planners do it. */
+static void crossed_links_get_no_plan_along_levels(void **state)
+{
+	static const struct planner *const all[] = {&planner_hips, &planner_hips_mesh,
+						    &planner_hips_ring, &planner_hips_server,
+						    &planner_ring};
+	struct network w = torus(4, 2);
+	struct planner_request q = planner_asked(16, 1, 0, 64 << 20);
+	struct planner_choice c;
+	struct graph g;
+
+	q.network = &w;
+	w.crossed = true;
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		assert_int_equal(planner_shape(&q, all[i], &c), -EINVAL);
+		assert_string_equal(all[i]->unfit(&q), PLANNER_CROSSED);
+	}
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_true(c.size.segments > 1); /* in segments all the same */
+	planner_built(&q, &c, &g);
+	w.crossed = false;
+	assert_int_equal(planner_choose(&q, &c), 0);
+	assert_memory_equal(c.planner->name, "hips", 4);
+}
+
 /* With a network the least estimate wins: large targets use all ports, small ones few hops. */
 static void the_cheapest_is_chosen_over_a_network(void **state)
 {
@@ -541,6 +566,7 @@ int main(void)
 		cmocka_unit_test(the_ring_follows_links),
 		cmocka_unit_test(a_ring_goes_on_around),
 		cmocka_unit_test(hips_needs_every_place),
+		cmocka_unit_test(crossed_links_get_no_plan_along_levels),
 		cmocka_unit_test(the_cheapest_is_chosen_over_a_network),
 		cmocka_unit_test(one_that_is_named_is_taken_where_it_fits),
 		cmocka_unit_test(a_wrong_network_is_named),

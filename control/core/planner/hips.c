@@ -277,6 +277,8 @@ static const char *hips_unfit_as(const struct planner_request *q, enum hips_sche
 
 	if (!route_full(q))
 		return PLANNER_NETWORK;
+	if (q->network->crossed)
+		return PLANNER_CROSSED;
 	for (uint32_t l = 0; l < q->network->levels; l++)
 		fan_in += hips_ring_level(q, scheme, l) ? 1 : q->network->level[l].members - 1;
 	if (fan_in > q->limits->graph.fan_in_max)

@@ -41,6 +41,9 @@ struct network {
 	/* [node]: its rack, where nodes share one and have no coordinates; so many nodes. NULL: the
 	 * levels say how far apart nodes are. */
 	const uint32_t *rack;
+	/* Nodes have a dataplane of several ports, and some link leads to a port of another number:
+	 * no plan along the levels, as port i sends to port i of others only. */
+	bool crossed;
 	bool narrow; /* links between racks carry half of what the nodes below can send, or less */
 };
 

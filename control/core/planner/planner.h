@@ -109,6 +109,7 @@ extern const struct planner *const planner_table[]; /* all of them, then NULL */
 #define PLANNER_SLOTS	   "too few or too many contributors"
 #define PLANNER_SEGMENTS   "it would take too few or too many segments"
 #define PLANNER_SMALL	   "the object has fewer chunks than segments"
+#define PLANNER_CROSSED	   "a link leads to another rail at its other end: give the dataplane one port"
 #define PLANNER_NETWORK	   "no topology is given, or contributions do not fill its places"
 
 /* The slots of a request: one for each group, and for each contribution still to come. */

@@ -28,6 +28,8 @@ static const char *ring_unfit(const struct planner_request *q)
 {
 	if (!route_full(q))
 		return PLANNER_NETWORK;
+	if (q->network->crossed)
+		return PLANNER_CROSSED;
 	return route_unfit(q, ring_segments(q), GRAPH_SLOTS_MAX);
 }
 
