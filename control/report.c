@@ -119,6 +119,7 @@ static struct plan_file report_plan_of(const struct control_plan *p)
 	struct plan_file f = {.magic = PLAN_FILE_MAGIC,
 			      .nodes = p->nodes,
 			      .levels = p->levels,
+			      .node = p->node,
 			      .everyone = p->everyone,
 			      .repaired = p->repaired,
 			      .network = p->network,
@@ -146,11 +147,11 @@ uint64_t report_plan(struct report *r, const struct control *core, uint64_t now_
 	bool written;
 	int fd;
 
-	if (p->number == r->plan_number && p->measured_ns == r->plan_ns)
+	if (p->generation == r->plan_generation && p->measured_ns == r->plan_ns)
 		return UINT64_MAX;
 	if (now_ns < r->plan_due_ns)
 		return r->plan_due_ns;
-	r->plan_number = p->number;
+	r->plan_generation = p->generation;
 	r->plan_ns = p->measured_ns;
 	r->plan_due_ns = now_ns + PLAN_NS;
 	f = report_plan_of(p);

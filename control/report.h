@@ -25,8 +25,8 @@ struct report {
 	bool was_long;	     /* it was */
 	uint64_t tell_due_ns;
 	const char *rundir;
-	uint64_t plan_number, plan_ns; /* of the plan in RUNDIR/plan.last */
-	uint64_t plan_due_ns;	       /* earliest time of the next one */
+	uint64_t plan_generation, plan_ns; /* of the plan in RUNDIR/plan.last */
+	uint64_t plan_due_ns;		   /* earliest time of the next one */
 };
 
 /* Without the file there are no counters, and all else works; one line says why. */

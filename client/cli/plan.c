@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `sarissa plan` and `sarissa topology`: this process becomes sarissa-plan, which has the planners
- * and reads topology files. It needs no node. `plan --last` shows what control of this node wrote,
- * and `topology probe` (probe.c) measures.
+ * and reads topology files. It needs no node. `plan --last` has control ask the other nodes for
+ * their last plans, and shows the latest, which control writes to a file; `topology probe`
+ * (probe.c) measures.
  */
 #include "cli.h"
 
@@ -49,9 +50,8 @@ static int plan_last_read(const struct cli_args *args, struct plan_file *out)
 	ssize_t n;
 
 	if (fd == -ENOENT)
-		return cli_fail(fd,
-				"plan: this node has coordinated no reduce with a plan since it "
-				"started: ask other nodes");
+		return cli_fail(fd, "plan: no node that answers has coordinated a reduce with a "
+				    "plan since it started");
 	if (fd < 0)
 		return cli_fail(fd, "plan: cannot read %s: %s", path, strerror(-fd));
 	n = read(fd, out, sizeof(*out));
@@ -75,6 +75,7 @@ static void plan_last_json(const struct plan_file *p)
 	json_string(&j, "planner", p->planner);
 	json_unsigned(&j, "bytes", p->size);
 	json_unsigned(&j, "nodes", p->nodes);
+	json_unsigned(&j, "coordinator", p->node);
 	json_unsigned(&j, "time_ns", p->time_ns);
 	json_bool(&j, "repaired", p->repaired);
 	json_unsigned(&j, "predicted_ns", p->predicted_ns);
@@ -111,9 +112,9 @@ static void plan_last_text(const struct plan_file *p)
 {
 	char size[TEXT_BYTES], name[16];
 
-	printf("%s of %s by %u nodes, planner %s%s\n%-10s %12s %12s %12s\n",
+	printf("%s of %s by %u nodes, planner %s, coordinated by node %u%s\n%-10s %12s %12s %12s\n",
 	       p->everyone ? "allreduce" : "reduce", text_size(size, p->size), p->nodes, p->planner,
-	       p->repaired ? ", parts of it began again" : "", "", "bytes", "predicted",
+	       p->node, p->repaired ? ", parts of it began again" : "", "", "bytes", "predicted",
 	       "measured");
 	plan_last_row("all", "", p->predicted_ns, p->measured_ns);
 	for (uint32_t l = 0; l < p->levels; l++) {
@@ -128,6 +129,26 @@ static void plan_last_text(const struct plan_file *p)
 	}
 	if (p->measured_ns == 0)
 		printf("Not measured: some contributions came after the plan.\n");
+}
+
+static int plan_last_node(const sar_node *node, void *arg)
+{
+	return 0;
+}
+
+/* Has control of this node ask the others for their last plans. Without it the file is what was
+ * known last. */
+static void plan_last_ask(const struct cli_args *args)
+{
+	sar *s;
+
+	if (sar_open(args->socket, &s) < 0)
+		return;
+	sar_nodes(s, plan_last_node, NULL);
+	sar_close(s);
+	/* control takes another client only when the file is written */
+	if (sar_open(args->socket, &s) == 0)
+		sar_close(s);
 }
 
 static int plan_last(const struct cli_args *args)
@@ -145,6 +166,7 @@ static int plan_last(const struct cli_args *args)
 			return CLI_USAGE;
 		}
 	}
+	plan_last_ask(args);
 	status = plan_last_read(args, &p);
 	if (status != CLI_DONE)
 		return status;

@@ -12,7 +12,10 @@ _Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INL
 
 const struct control_plan *control_last_plan(const struct control *c)
 {
-	return &c->coordinator->reduces.last;
+	const struct control_plan *own = &c->coordinator->reduces.last;
+	const struct control_plan *heard = &c->session->sessions.heard;
+
+	return heard->generation > own->generation ? heard : own;
 }
 
 const struct control_counters *control_counters(const struct control *c)

@@ -279,26 +279,8 @@ struct control_usage {
 };
 void control_usage(const struct control *c, struct control_usage *out);
 
-/* The last plan that this node has coordinated: what its planner predicted, and what was measured
- * there. A level is one of the network, the last one what crosses several; without a network there
- * is one. Times are from the plan on; 0: some contributions came later, so there is no measure. */
-enum { CONTROL_PLAN_LEVELS_MAX = 9 };
-
-struct control_plan {
-	uint64_t number; /* of plans so far; 0: there is none */
-	const char *planner;
-	uint64_t size, chunk_bytes, predicted_ns, measured_ns;
-	uint32_t nodes, levels;
-	bool everyone, repaired; /* it is an allreduce; something began again */
-	bool network;		 /* it was known */
-	struct control_plan_level {
-		uint64_t bytes; /* that the busiest node sends on it, upwards and downwards */
-		uint64_t predicted_ns; /* these over its link */
-		uint64_t measured_ns;  /* until the last sum over it was complete */
-	} level[CONTROL_PLAN_LEVELS_MAX];
-};
-
-/* Valid until the next call to the core. */
+/* The latest plan that this node knows of: of its own, or of a node that it has asked for a
+ * client's STATUS. Valid until the next call to the core. */
 const struct control_plan *control_last_plan(const struct control *c);
 
 /* internal/control_counters.h */

@@ -39,8 +39,10 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 static void dispatch_status(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_NODE, .request = m->request};
+	const struct control_plan *last = control_last_plan(c);
 
 	session_describe_node(c, &answer.node);
+	answer.plan = m->status.plan && last->generation ? last : NULL;
 	peers_send(c, n, &answer);
 }
 

@@ -535,10 +535,11 @@ static bool decode_body(const Rpc__Envelope *e, struct decode_arena *a, struct m
 		return decode_objects(e->objects, a, &m->objects);
 	case RPC__ENVELOPE__BODY_STATUS:
 		m->kind = MESSAGE_STATUS;
+		m->status.plan = e->status->plan != 0;
 		return true;
 	case RPC__ENVELOPE__BODY_NODE:
 		m->kind = MESSAGE_NODE;
-		return decode_node_status(e->node, &m->node);
+		return decode_node_status(e->node, &m->node) && decode_plan(e->node, a, &m->plan);
 	case RPC__ENVELOPE__BODY_REPLY:
 		m->kind = MESSAGE_REPLY;
 		return decode_reply(e->reply, &m->reply);

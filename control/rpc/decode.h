@@ -25,6 +25,8 @@ bool decode_text(const ProtobufCBinaryData *in, char *out, size_t room);
 
 /* decode_described.c */
 bool decode_node_status(const Rpc__Node *in, struct session_node *out);
+/* The plan of a NODE; *out NULL: it has none. */
+bool decode_plan(const Rpc__Node *in, struct decode_arena *a, const struct control_plan **out);
 bool decode_watch(const Rpc__Watch *in, struct message_watch *out);
 bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct message_objects *out);
 bool decode_members(const Rpc__Members *in, struct decode_arena *a, struct message_members *out);

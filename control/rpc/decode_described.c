@@ -24,6 +24,38 @@ bool decode_node_status(const Rpc__Node *in, struct session_node *out)
 	       decode_text(&in->port, out->port, sizeof(out->port));
 }
 
+bool decode_plan(const Rpc__Node *in, struct decode_arena *a, const struct control_plan **out)
+{
+	struct control_plan *p;
+
+	*out = NULL;
+	if (in->plan_generation == 0)
+		return in->n_plan_level == 0;
+	p = decode_alloc(a, sizeof(*p));
+	if (p == NULL || !decode_generation(in->plan_generation) || in->n_plan_level % 3 != 0 ||
+	    in->n_plan_level > (size_t)3 * CONTROL_PLAN_LEVELS_MAX || in->plan_flags > 7 ||
+	    in->plan_node >= NODES_MAX || in->plan_nodes > MESSAGE_SOURCES_MAX ||
+	    in->plan_planner.len == 0)
+		return false;
+	*p = (struct control_plan){.number = 1,
+				   .generation = in->plan_generation,
+				   .node = in->plan_node,
+				   .size = in->plan_size,
+				   .predicted_ns = in->plan_predicted_ns,
+				   .measured_ns = in->plan_measured_ns,
+				   .nodes = in->plan_nodes,
+				   .levels = (uint32_t)(in->n_plan_level / 3),
+				   .everyone = in->plan_flags & 1,
+				   .repaired = in->plan_flags & 2,
+				   .network = in->plan_flags & 4};
+	for (uint32_t l = 0; l < p->levels; l++)
+		p->level[l] = (struct control_plan_level){in->plan_level[3 * l],
+							  in->plan_level[3 * l + 1],
+							  in->plan_level[3 * l + 2]};
+	*out = p;
+	return decode_text(&in->plan_planner, p->planner, sizeof(p->planner));
+}
+
 static bool decode_holder(const Rpc__Holder *in, struct session_object *out, size_t k)
 {
 	struct session_holder *h = &out->holder[k];

@@ -162,6 +162,22 @@ static void encode_hello(const struct message_hello *m, Rpc__Hello *out)
 	out->rails = encode_rails(&m->rails);
 }
 
+_Static_assert(sizeof(struct control_plan_level) == 3 * sizeof(uint64_t), "three numbers each");
+
+static void encode_plan(const struct control_plan *p, Rpc__Node *out)
+{
+	out->plan_generation = p->generation;
+	out->plan_node = p->node;
+	out->plan_planner = encode_text(p->planner, sizeof(p->planner));
+	out->plan_size = p->size;
+	out->plan_predicted_ns = p->predicted_ns;
+	out->plan_measured_ns = p->measured_ns;
+	out->plan_nodes = p->nodes;
+	out->plan_flags = (p->everyone ? 1 : 0) | (p->repaired ? 2 : 0) | (p->network ? 4 : 0);
+	out->n_plan_level = (size_t)3 * p->levels;
+	out->plan_level = (uint64_t *)(uintptr_t)p->level;
+}
+
 static void encode_node_status(const struct session_node *m, Rpc__Node *out)
 {
 	rpc__node__init(out);
@@ -591,9 +607,12 @@ static void encode_body(const struct message *m, uint8_t *scratch, union encode_
 		break;
 	case MESSAGE_STATUS:
 		rpc__status__init(&b->status);
+		b->status.plan = m->status.plan;
 		break;
 	case MESSAGE_NODE:
 		encode_node_status(&m->node, &b->node);
+		if (m->plan)
+			encode_plan(m->plan, &b->node);
 		break;
 	case MESSAGE_REPLY:
 		encode_reply(&m->reply, &b->reply);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RUNDIR/plan.last: what the planner of the last plan that this node has coordinated predicted, and
- * what was measured. Control writes a new file under the old name; `sarissa plan --last` reads it.
+ * RUNDIR/plan.last: what the planner of the last plan that this node knows of predicted, and what
+ * was measured. Control writes a new file under the old name; `sarissa plan --last` reads it.
  * Both are of one version.
  */
 #ifndef SARISSA_INTERNAL_PLAN_FILE_H
@@ -9,16 +9,17 @@
 
 #include <stdint.h>
 
-#define PLAN_FILE_MAGIC UINT32_C(0x31504c53) /* "SLP1" */
+#define PLAN_FILE_MAGIC UINT32_C(0x32504c53) /* "SLP2" */
 
 enum { PLAN_FILE_LEVELS_MAX = 9, PLAN_FILE_NAME_BYTES = 32 };
 
 struct plan_file {
 	uint32_t magic;
+	uint32_t node;		    /* that coordinated it */
 	uint32_t nodes, levels;	    /* levels: used of level[]; the last is for several at once */
 	uint8_t everyone, repaired; /* an allreduce; something began again */
 	uint8_t network;	    /* a topology was given */
-	uint8_t reserved;	    /* zero */
+	uint8_t reserved[5];	    /* zero */
 	uint64_t size;		    /* bytes of one object */
 	uint64_t time_ns;	    /* CLOCK_REALTIME of the last change */
 	uint64_t predicted_ns;	    /* of all */
@@ -31,6 +32,6 @@ struct plan_file {
 	char planner[PLAN_FILE_NAME_BYTES]; /* zero-terminated */
 };
 
-_Static_assert(sizeof(struct plan_file) == 296, "no holes");
+_Static_assert(sizeof(struct plan_file) == 304, "no holes");
 
 #endif

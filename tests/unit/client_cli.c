@@ -348,6 +348,7 @@ static void write_plan(const struct plan_file *p)
 static void shows_the_last_plan(void **state)
 {
 	struct plan_file p = {.magic = PLAN_FILE_MAGIC,
+			      .node = 4,
 			      .nodes = 9,
 			      .levels = 3,
 			      .everyone = 1,
@@ -359,14 +360,16 @@ static void shows_the_last_plan(void **state)
 			      .planner = "hips-ring"};
 
 	assert_int_equal(shell("$CLI plan --last"), 4);
-	assert_non_null(strstr(output, "this node has coordinated no reduce with a plan"));
+	assert_non_null(strstr(output, "no node that answers has coordinated a reduce"));
 	write_plan(&p);
 	assert_int_equal(shell("$CLI plan --last"), 0);
-	assert_string_equal(output, "allreduce of 8.0 MiB by 9 nodes, planner hips-ring\n"
-				    "                  bytes    predicted     measured\n"
-				    "all                         50.00 ms     60.00 ms   1.20 x\n"
-				    "level 0         1.0 MiB     40.00 ms     50.00 ms   1.25 x\n"
-				    "level 1         1.0 MiB     20.00 ms            -\n");
+	assert_string_equal(
+		output,
+		"allreduce of 8.0 MiB by 9 nodes, planner hips-ring, coordinated by node 4\n"
+		"                  bytes    predicted     measured\n"
+		"all                         50.00 ms     60.00 ms   1.20 x\n"
+		"level 0         1.0 MiB     40.00 ms     50.00 ms   1.25 x\n"
+		"level 1         1.0 MiB     20.00 ms            -\n");
 	assert_int_equal(shell("$CLI plan --last --json"), 0);
 	assert_non_null(strstr(output, "\"planner\": \"hips-ring\""));
 	assert_int_equal(shell("$CLI plan --last --why"), 2);

@@ -522,6 +522,46 @@ static void wrong_groups_are_refused(void **state)
 	assert_int_equal(refused(&m), 0);
 }
 
+/* A plan rides on NODE, if it was asked for. */
+static void a_node_may_tell_of_its_last_plan(void **state)
+{
+	static const struct control_plan whole = {.number = 1,
+						  .generation = 99,
+						  .node = 5,
+						  .planner = "hips-ring",
+						  .size = 1 << 20,
+						  .predicted_ns = 7,
+						  .measured_ns = 8,
+						  .nodes = 9,
+						  .levels = CONTROL_PLAN_LEVELS_MAX,
+						  .everyone = true,
+						  .network = true,
+						  .level = {{1, 2, 3}, {4, 5, 6}}};
+	struct message m = sample(MESSAGE_STATUS), back;
+	struct control_plan plan = whole;
+
+	m.status.plan = true;
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_true(back.status.plan);
+	m = sample(MESSAGE_NODE);
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_null(back.plan);
+	m.plan = &plan;
+	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
+	assert_memory_equal(back.plan, &whole, sizeof(whole));
+	plan.node = NODES_MAX;
+	assert_int_equal(refused(&m), -EBADMSG);
+	plan = whole;
+	plan.nodes = MESSAGE_SOURCES_MAX + 1;
+	assert_int_equal(refused(&m), -EBADMSG);
+	plan = whole;
+	plan.generation = MESSAGE_GENERATION_MAX + 1;
+	assert_int_equal(refused(&m), -EBADMSG);
+	plan = whole;
+	plan.planner[0] = 0;
+	assert_int_equal(refused(&m), -EBADMSG);
+}
+
 static void a_locate_may_name_several(void **state)
 {
 	struct message m = sample(MESSAGE_GET), back;
@@ -817,6 +857,7 @@ int main(void)
 		cmocka_unit_test(fields_survive),
 		cmocka_unit_test(wrong_watches_are_refused),
 		cmocka_unit_test(wrong_groups_are_refused),
+		cmocka_unit_test(a_node_may_tell_of_its_last_plan),
 		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(what_is_to_be_kept_is_whole),

@@ -93,6 +93,8 @@ void message_copy(struct message *out, const struct message *m, uint8_t *data)
 	} else if (m->kind == MESSAGE_OBJECTS && m->objects.count > 0) {
 		memcpy(data, m->objects.objects, sizeof(*m->objects.objects) * m->objects.count);
 		out->objects.objects = (const struct session_object *)(const void *)data;
+	} else if (m->kind == MESSAGE_NODE && m->plan) {
+		out->plan = memcpy(data, m->plan, sizeof(*m->plan));
 	} else if (m->kind == MESSAGE_GROUPED && m->grouped.answer) {
 		memcpy(data, m->grouped.answer, sizeof(*m->grouped.answer));
 		out->grouped.answer = (const struct group_answer *)(const void *)data;

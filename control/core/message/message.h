@@ -15,6 +15,7 @@
 #include "internal/session.h"
 #include "core/base/bitmap.h"
 #include "core/base/lanes.h"
+#include "plan.h"
 
 enum {
 	MESSAGE_VERSION = 16,
@@ -467,6 +468,10 @@ struct message_reply {
 	char text[MESSAGE_TEXT_MAX + 1];
 };
 
+struct message_status {
+	bool plan; /* asks for the node's last plan, too */
+};
+
 struct message {
 	uint32_t kind; /* enum message_kind */
 	uint64_t request;
@@ -485,7 +490,11 @@ struct message {
 		struct message_objects objects;
 		struct message_group group;
 		struct message_grouped grouped;
-		struct session_node node;
+		struct message_status status;
+		struct {
+			struct session_node node;
+			const struct control_plan *plan; /* its last one; NULL: not asked for */
+		};
 		struct message_members members;
 		struct message_reply reply;
 		struct message_reduce reduce;

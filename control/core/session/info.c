@@ -179,6 +179,15 @@ static void session_outline_node(struct control *c, const struct node *n, struct
 	}
 }
 
+/* Keeps the latest plan; of one and the same, what was measured last. */
+static void session_heard_plan(struct control_plan *heard, const struct control_plan *plan)
+{
+	if (plan &&
+	    (plan->generation > heard->generation ||
+	     (plan->generation == heard->generation && plan->measured_ns > heard->measured_ns)))
+		*heard = *plan;
+}
+
 static bool session_node_answered(struct control *c, struct call *call,
 				  const struct message *answer)
 {
@@ -191,6 +200,7 @@ static bool session_node_answered(struct control *c, struct call *call,
 	if (answer) {
 		uint32_t rtt_us = known.rtt_us;
 
+		session_heard_plan(&c->session->sessions.heard, answer->plan);
 		known = answer->node;
 		known.node = call->node->number;
 		known.addr = call->node->addr;
@@ -208,7 +218,7 @@ static bool session_node_answered(struct control *c, struct call *call,
 
 void session_status(struct control *c, struct session *s, const struct session_request *r)
 {
-	struct message m = {.kind = MESSAGE_STATUS};
+	struct message m = {.kind = MESSAGE_STATUS, .status = {.plan = true}};
 	struct wait *w = waits_start(c, s, r);
 	struct session_node node;
 

@@ -97,6 +97,7 @@ struct sessions {
 	struct idmap by_seq;	/* waits of clients that have numbered them */
 	struct users users;
 	struct pool pages;		 /* STAT: that wait for the holders' progress */
+	struct control_plan heard;	 /* the latest of what other nodes told of theirs */
 	struct session_object described; /* the answer to a STAT of another node */
 	uint32_t open;
 	uint64_t waits_count; /* ever started */

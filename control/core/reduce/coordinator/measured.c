@@ -111,7 +111,8 @@ void reduce_measured_show(struct control *c, struct reduce *r)
 	else if (r->plan.shown != last->number)
 		return; /* a later plan is shown */
 	*last = (struct control_plan){.number = r->plan.shown,
-				      .planner = g->planner,
+				      .generation = r->out.generation,
+				      .node = c->cluster->self->number,
 				      .size = g->size,
 				      .chunk_bytes = g->chunk_bytes,
 				      .predicted_ns = g->estimate_ns,
@@ -120,6 +121,7 @@ void reduce_measured_show(struct control *c, struct reduce *r)
 				      .everyone = r->want.flags & MESSAGE_REDUCE_ALLREDUCE,
 				      .repaired = r->plan.repaired,
 				      .network = c->config.network != NULL};
+	strncpy(last->planner, g->planner, sizeof(last->planner) - 1);
 	if (r->plan.planned_ns)
 		last->measured_ns = c->now_ns - r->plan.planned_ns;
 	measured_bytes(c, r);
