@@ -9,6 +9,7 @@
 #include <string.h>
 #include "control_rig.h"
 #include "internal/reduce.h"
+#include "session_groups.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -103,6 +104,10 @@ static void do_request(struct rig *r, struct rig_input *in)
 	}
 	if (q.op == SESSION_PUT && q.size <= SESSION_PUT_MAX) {
 		do_put(r, in, session, &q);
+		return;
+	}
+	if (q.op == SESSION_GROUP) {
+		groups_request_of(r, in, session, &q);
 		return;
 	}
 	control_session_request(r->core, session, &q, sizeof(q), r->now_ns);
@@ -305,7 +310,11 @@ static void make_objects(struct message_objects *m, uint8_t bits, struct session
 	object->flags = SESSION_OBJECT_EVENT;
 }
 
-enum { VALUES_FROM = 240, WATCH_FROM = 252 }; /* of the bytes that choose a kind */
+enum {
+	VALUES_FROM = 240,
+	WATCH_FROM = 252,
+	GROUPS_FROM = 254
+}; /* of the bytes that choose a kind */
 
 static void do_group_answer(struct rig *r, struct rig_input *in)
 {
@@ -324,6 +333,10 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 	struct message_member members[4] = {0};
 	uint8_t bits = (uint8_t)rig_take(in, 1);
 
+	if (kind >= GROUPS_FROM) {
+		groups_say(r, in, kind % 2, bits);
+		return;
+	}
 	m.request = r->sent[bits % 16];
 	if (m.kind == MESSAGE_COMMIT || m.kind == MESSAGE_RECALL || m.kind == MESSAGE_PROPOSE)
 		make_result(&m, in, bits, sources);
