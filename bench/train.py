@@ -33,6 +33,7 @@ class Run:
     rate: float  # of learning, for the mean of one gradient of each worker
     sample_s: float
     swaps: list  # [seconds after the start, policy], done by worker 0
+    switch: str  # address of an aggregator, or None
 
 
 def digits():
@@ -150,7 +151,7 @@ class Worker:
         run = self.run
         if self.rank == 0:
             node.create_group(run.group, dtype="float32", count=self.network.count, op="sum", policy=run.policy,
-                              members=run.workers, results="total")
+                              members=run.workers, results="total", switch=run.switch)
         group, swaps = opened(node, run.group), [tuple(one) for one in run.swaps]
         device, shown, before = Device(run, self.rank), -1, time.process_time()
         with group.join() as member:

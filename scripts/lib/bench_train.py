@@ -6,12 +6,13 @@
   bench train --policy bsp 'ssp 4' --repeat 1
   bench train --policy bsp --swap 10 'ssp 4'         a policy that replaces another in the middle
   bench train --policy bsp --repeat 1 --seconds 6 --swap 3 'ssp 4' --timeline swap.svg
+  bench train --switch --policy bsp 'k-of-n 6'       each with and without an aggregator in the network
 
 One worker per node (bench/train.py). In every second one or two workers, drawn from the seed, are two to five
 times as slow; the policies take turns with the same seeds. Accuracy is of test images, by the parameters of all
 workers, as a mean over a second. `to target` is the time to the accuracy that bsp has at the end, less half a
 point. waited: seconds that a worker spent in push and pull, the mean of all. refused: gradients that came too
-late and stayed with their worker. CPU: of the nodes, and of the workers while they trained."""
+late and stayed with their worker. switched: of the rounds, those that the switch made. CPU: of the nodes, and of the workers while they trained."""
 
 import argparse
 import itertools
@@ -19,7 +20,7 @@ import json
 import statistics
 import time
 
-from . import bench_dask, bench_peer, nodes, options, process, shell, transfer
+from . import bench_dask, bench_peer, network, nodes, options, process, shell, transfer
 from .bench_table import Columns, grouped, taken
 from .bench_task import Program, ask_all, end_programs
 from .shell import ROOT, Failure, build_dir, say
@@ -34,7 +35,7 @@ MEAN_S = 1.0    # accuracy is the mean of so long
 BEFORE_S, AFTER_S = 0.2, 0.3  # around a change of policy, in a timeline
 POINTS = 0.005  # that an accuracy may be below another and count as equal
 TABLE = Columns("policy<16", "to target>10.1f", "of bsp>8.2f", "accuracy>10.3f", "waited s>10.1f", "steps>7",
-                "refused>9", "CPU s>8.1f", "runs>6")
+                "refused>9", "switched>9.2f", "CPU s>8.1f", "runs>6")
 
 
 def parse(argv):
@@ -48,6 +49,8 @@ def parse(argv):
     parser.add_argument("--rate", type=options.RATE_OR_NONE, default=200, metavar="MBIT", help="of each link")
     parser.add_argument("--swap", nargs=2, action="append", default=[], metavar=("S", "POLICY"),
                         help="from second S on another policy")
+    parser.add_argument("--switch", action="store_true", help="every run twice: with and without a DPDK switch that "
+                        "adds up; all pass through that switch")
     parser.add_argument("--repeat", type=options.COUNT, default=3, metavar="R")
     parser.add_argument("--plot", metavar="FILE", help="accuracy over time, as SVG")
     parser.add_argument("--timeline", metavar="FILE", help="the steps around each swap of the first run, as SVG")
@@ -86,16 +89,18 @@ class Workers:
     def __exit__(self, *_):
         end_programs(self.programs)
 
-    def run(self, args, policy, seed):
+    def run(self, args, policy, seed, switch=None):
         chosen = DATA[args.data]
         fields = {"group": f"train-{next(self.numbers)}", "policy": policy, "workers": args.workers, "data": args.data,
                   "seed": seed, "start_s": time.monotonic() + READY_S, "seconds": args.seconds, "work_ms": args.work_ms,
-                  "batch": chosen["batch"], "rate": chosen["rate"], "sample_s": chosen["sample_s"], "swaps": args.swap}
+                  "batch": chosen["batch"], "rate": chosen["rate"], "sample_s": chosen["sample_s"], "swaps": args.swap, "switch": switch}
         before = sum(map(process.run_seconds, nodes.pids(self.config)))
         told = ask_all([program.task for program in self.programs], [[json.dumps(fields)]] * args.workers,
                        patience_s=args.seconds + PATIENCE_S)
         used = sum(map(process.run_seconds, nodes.pids(self.config))) - before + sum(one["cpu_s"] for one in told)
-        return {"policy": policy, "data": args.data, "seed": seed, "curve": curve_of(told), "cpu_seconds": used,
+        info = told[0]["info"]
+        return {"policy": policy + (", switch" if switch else ""), "switched": info["switched"] / max(1, info["rounds"]),
+                "fallen": info["fallen"], "data": args.data, "seed": seed, "curve": curve_of(told), "cpu_seconds": used,
                 "steps": sum(one["steps"] for one in told), "refused": sum(one["refused"] for one in told),
                 "waited_s": statistics.fmean(one["waited_s"] for one in told), "rounds": told[0]["rounds"],
                 "spans": [one["spans"] for one in told], "swapped": told[0]["swapped"]}
@@ -109,10 +114,11 @@ def environment(config, node):
 
 
 def measure(args):
-    with transfer.cluster(args.workers, "--rate", args.rate, suffix="t") as config, Workers(config) as workers:
-        for seed in range(1, args.repeat + 1):
-            for policy in args.policy:
-                yield workers.run(args, policy, seed)
+    more = ["--switch", "dpdk", "--vdev", "udp"] if args.switch else []
+    ways = [None, network.aggregator_ip()] if args.switch else [None]
+    with transfer.cluster(args.workers, "--rate", args.rate, *more, suffix="t") as config, Workers(config) as workers:
+        for seed, policy, way in itertools.product(range(1, args.repeat + 1), args.policy, ways):
+            yield workers.run(args, policy, seed, way)
 
 
 def end_of(curve):
@@ -134,7 +140,8 @@ def table(rows):
         late = any(at is None for at in times)
         TABLE.line(policy, "not" if late else statistics.median(times), None if late or not shares
                    else statistics.median(shares), statistics.median(end_of(row["curve"]) for row in same),
-                   median("waited_s"), median("steps"), median("refused"), median("cpu_seconds"), len(same))
+                   median("waited_s"), median("steps"), median("refused"), median("switched"), median("cpu_seconds"),
+                   len(same))
 
 
 def plot(rows, file):
