@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One worker of data-parallel training by a sarissa.Group, for `bench train`: train.py RANK, one per node.
-It takes a line with a JSON object (the fields of `Run`), trains for so many seconds, and answers with what
-it saw. The gradients are real; how long a device would compute them is slept, because eight devices do not
+It takes a line with a JSON object (the fields of `Run`), answers when it has its images, takes the time to
+start at, trains for so many seconds, and answers with what it saw. The gradients are real; how long a device would compute them is slept, because eight devices do not
 fit into two cores. No part of it knows how the group is made."""
 
 import dataclasses
@@ -26,7 +26,6 @@ class Run:
     workers: int
     data: str
     seed: int
-    start_s: float  # of the monotonic clock, which the nodes of one machine share
     seconds: float
     work_ms: float
     batch: int
@@ -34,6 +33,7 @@ class Run:
     sample_s: float
     swaps: list  # [seconds after the start, policy], done by worker 0
     switch: str  # address of an aggregator, or None
+    start_s: float = 0.0  # of the monotonic clock, which the nodes of one machine share
 
 
 def digits():
@@ -230,6 +230,8 @@ def main():
         for line in sys.stdin:
             try:
                 worker = Worker(Run(**json.loads(line)), rank)
+                print(json.dumps({"ready": rank}), flush=True)
+                worker.run.start_s = float(next(sys.stdin))
                 info = worker.train(node)
                 print(json.dumps({**worker.told(), "info": info}, default=str), flush=True)
             except Exception as error:

@@ -29,7 +29,7 @@ POLICIES = ("bsp", "ssp 2", "ssp 4", "asp", "k-of-n 6", "auto")
 DATA = {"digits": {"batch": 8, "rate": 0.1, "sample_s": 0.1, "seconds": 30.0},
         "synthetic": {"batch": 8, "rate": 0.1, "sample_s": 0.25, "seconds": 30.0}}
 PACKAGES = {"digits": ("python3-numpy", "python3-sklearn"), "synthetic": ("python3-numpy",)}
-READY_S = 3.0   # between the order and the start: opening the group, reading the images
+READY_S = 2.0   # between the order and the start: opening the group
 PATIENCE_S = 120.0
 MEAN_S = 1.0    # accuracy is the mean of so long
 BEFORE_S, AFTER_S = 0.2, 0.3  # around a change of policy, in a timeline
@@ -92,11 +92,12 @@ class Workers:
     def run(self, args, policy, seed, switch=None):
         chosen = DATA[args.data]
         fields = {"group": f"train-{next(self.numbers)}", "policy": policy, "workers": args.workers, "data": args.data,
-                  "seed": seed, "start_s": time.monotonic() + READY_S, "seconds": args.seconds, "work_ms": args.work_ms,
+                  "seed": seed, "seconds": args.seconds, "work_ms": args.work_ms,
                   "batch": chosen["batch"], "rate": chosen["rate"], "sample_s": chosen["sample_s"], "swaps": args.swap, "switch": switch}
         before = sum(map(process.run_seconds, nodes.pids(self.config)))
-        told = ask_all([program.task for program in self.programs], [[json.dumps(fields)]] * args.workers,
-                       patience_s=args.seconds + PATIENCE_S)
+        tasks = [program.task for program in self.programs]
+        ask_all(tasks, [[json.dumps(fields)]] * args.workers, patience_s=PATIENCE_S)
+        told = ask_all(tasks, [[time.monotonic() + READY_S]] * args.workers, patience_s=args.seconds + PATIENCE_S)
         used = sum(map(process.run_seconds, nodes.pids(self.config))) - before + sum(one["cpu_s"] for one in told)
         info = told[0]["info"]
         return {"policy": policy + (", switch" if switch else ""), "switched": info["switched"] / max(1, info["rounds"]),
