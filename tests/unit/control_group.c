@@ -266,6 +266,10 @@ static void wrong_contributions_are_refused(void **state)
 	refused(w, &r, -EINVAL, "clock 3 is too far ahead: the next one of this member is 1");
 	r.clock = 1;
 	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	groups_request(w->groups, 0, w->requests, &r); /* its answer was lost */
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(w->heard.request, w->requests);
+	assert_int_equal(w->heard.status, 0);
 	refused(w, &r, -EEXIST, "clock 1 is past");
 	r.clock = 2;
 	refused(w, &r, -EAGAIN, "pull first");

@@ -118,6 +118,7 @@ struct group_member {
 	uint64_t seen;		      /* newest round that it has pulled */
 	uint64_t joined;	      /* round that was open then */
 	uint64_t request;	      /* of the pull that waits; 0: none */
+	uint64_t push_request;	      /* of the last push that was taken */
 	uint64_t since_ns;	      /* when that began; before the first one: the join */
 	uint64_t answered_ns, gap_ns; /* last pull answered; smoothed time to the next push */
 	uint64_t waiting_ns, counted, late, refused;
@@ -198,6 +199,7 @@ struct group {
 	struct group_switch {
 		uint32_t ip;	  /* as group_request.switch_ip */
 		uint64_t rest_ns; /* it is not used before */
+		uint32_t failed;  /* times since a round there: it rests longer each time */
 	} at_switch[GROUP_SWITCHES_MAX];
 	uint32_t switch_chosen;	   /* GATHER, SWITCH */
 	uint32_t switch_number;	   /* of this group there; drawn by this owner */

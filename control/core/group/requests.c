@@ -284,7 +284,13 @@ static void groups_push(struct groups *gs, struct group *g, const struct group_w
 	struct group_member *m = roster_find(gs, g, r->member);
 	const struct group_policy_row *row = &g->open.policy.row[g->cohort[m->cohort].open_row];
 	struct text t;
-	int32_t wrong = groups_push_wrong(g, m, r, &t);
+	int32_t wrong;
+
+	if (m->push_request == w->request && r->clock <= m->clock) { /* the answer was lost */
+		groups_answer(gs, w, g, m);
+		return;
+	}
+	wrong = groups_push_wrong(g, m, r, &t);
 
 	if (wrong == 0 && row->refuse && r->clock <= g->top) {
 		groups_number_text(&t, "late: the round of clock ", r->clock,
@@ -297,6 +303,7 @@ static void groups_push(struct groups *gs, struct group *g, const struct group_w
 	}
 	if (wrong == 0) {
 		if (rounds_contribute(gs, g, m, r->clock)) {
+			m->push_request = w->request;
 			roster_push_gap(gs, g, m);
 		} else {
 			wrong = -EAGAIN;

@@ -16,6 +16,8 @@
 #define SWITCHING_ODD_NS    UINT64_C(60000000000) /* the same, if it cannot compute the sums */
 #define SWITCHING_SLOW_NS   UINT64_C(1000000000)  /* the same, if members were late */
 
+enum { SWITCHING_DOUBLINGS = 5 }; /* of these times, while no round there succeeds */
+
 static bool switching_on(const struct group *g)
 {
 	return g->task == GROUP_TASK_GATHER || g->task == GROUP_TASK_SWITCH;
@@ -106,6 +108,7 @@ static void switching_by_hosts(struct groups *gs, struct group *g)
 /* error: an errno; 0: a member has gone. */
 static void switching_failed(struct groups *gs, struct group *g, uint32_t error)
 {
+	struct group_switch *at = &g->at_switch[g->switch_chosen];
 	uint64_t rest = error == 0	      ? 0
 			: error == ETIMEDOUT  ? SWITCHING_SLOW_NS
 			: error == EOPNOTSUPP ? SWITCHING_ODD_NS
@@ -113,7 +116,8 @@ static void switching_failed(struct groups *gs, struct group *g, uint32_t error)
 
 	g->fallen++;
 	gs->fallen++;
-	g->at_switch[g->switch_chosen].rest_ns = gs->now_ns + rest;
+	at->rest_ns = gs->now_ns + (rest << at->failed);
+	at->failed += rest > 0 && at->failed < SWITCHING_DOUBLINGS;
 	switching_by_hosts(gs, g);
 }
 
@@ -121,6 +125,7 @@ static void switching_done(struct groups *gs, struct group *g)
 {
 	switching_clear(gs, g);
 	g->switched++;
+	g->at_switch[g->switch_chosen].failed = 0;
 	g->closing.attempt |= GROUP_BY_SWITCH;
 	rounds_end(gs, g, true);
 }
