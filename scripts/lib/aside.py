@@ -63,9 +63,10 @@ class Aside:
         if self.group is None and AUTOGROUP.exists() and AUTOGROUP.read_text().strip() != "0":
             return self
         self.file = tempfile.NamedTemporaryFile(prefix="sarissa-test-", suffix=".json")
-        self.child = subprocess.Popen(
-            [*self.command, "--results", self.file.name], stdin=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=self.become_idle)
+        with contextlib.suppress(subprocess.SubprocessError):  # the kernel may not let it in
+            self.child = subprocess.Popen(
+                [*self.command, "--results", self.file.name], stdin=subprocess.DEVNULL, start_new_session=True,
+                preexec_fn=self.become_idle)
         return self
 
     def become_idle(self):

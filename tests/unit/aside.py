@@ -69,6 +69,15 @@ def an_interrupt_ends_it():
         assert not group.exists() and (process.stat_fields(int(told)) or "Z")[0] == "Z", "what it has started runs"
 
 
-for case in (results_come_from_an_idle_group, who_says_nothing_has_failed, an_interrupt_ends_it):
+def who_is_not_let_in_runs_in_turn():
+    others = stand_in("ends")
+    others.become_idle = lambda: Path("/proc/self/comm/none").read_text()
+    with others:
+        assert not others.runs()
+    assert not others.group or not others.group.exists()
+
+
+for case in (results_come_from_an_idle_group, who_says_nothing_has_failed, an_interrupt_ends_it,
+             who_is_not_let_in_runs_in_turn):
     why = case()
     print(f"skip {case.__name__}: {why}" if why else f"ok   {case.__name__}")
