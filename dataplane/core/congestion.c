@@ -104,7 +104,8 @@ void congestion_shared(struct engine *e, struct conn *c, uint8_t senders)
 	uint64_t share = congestion_first(e) * CONGESTION_MANY_SENDERS;
 
 	c->cc.senders = senders;
-	if (senders <= CONGESTION_MANY_SENDERS || !c->cc.slow_start || c->tx.inflight_pkts > 0)
+	if (senders <= CONGESTION_MANY_SENDERS || c->cc.cwnd_full_bytes != UINT64_MAX ||
+	    c->tx.inflight_pkts > 0)
 		return;
 	c->cc.cwnd_bytes = state_min(c->cc.cwnd_bytes, share / senders);
 	c->cc.slow_start = false;

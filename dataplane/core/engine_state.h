@@ -61,13 +61,14 @@ struct engine {
 	struct list *by_addr; /* hash buckets: conns_max rounded up to a power of two */
 	uint32_t addr_mask;
 	uint32_t conns_used;
-	uint32_t sent_slots; /* power of two: 2 * window_pkts */
-	uint32_t rx_window;  /* bits, power of two */
-	uint32_t in_active;  /* IN edges that still expect chunks, */
-	uint32_t in_senders; /* and the connections that they are on */
-	uint32_t unanswered; /* connections whose probes nobody has answered yet */
-	uint64_t heard_ns;   /* when a connection brought something last */
-	struct list sweeps;  /* LOCAL edges whose source may have something for them */
+	uint32_t sent_slots;   /* power of two: 2 * window_pkts */
+	uint32_t rx_window;    /* bits, power of two */
+	uint32_t in_active;    /* IN edges that still expect chunks, */
+	uint32_t in_senders;   /* and the connections that they are on */
+	uint32_t in_announced; /* senders when all of them were told how many they are */
+	uint32_t unanswered;   /* connections whose probes nobody has answered yet */
+	uint64_t heard_ns;     /* when a connection brought something last */
+	struct list sweeps;    /* LOCAL edges whose source may have something for them */
 	enum kernel_level kernels;
 	struct chunk_crc *crcs; /* CHUNK_CRCS of them; a chunk has one place: chunk_crc.h */
 	uint32_t buffer_number; /* of the buffer opened last; never 0 */

@@ -167,6 +167,7 @@ static void in_edge_idle(struct engine *e, struct in_edge *i)
 	i->active = false;
 	e->in_active--;
 	e->in_senders -= --i->conn->in_active == 0;
+	e->in_announced = (uint32_t)state_min(e->in_announced, in_edge_senders(e));
 }
 
 static struct record *in_edge_event(struct engine *e, const struct in_edge *i, enum event_op op)
@@ -231,11 +232,16 @@ static void in_edge_expect(struct engine *e, struct in_edge *i)
 	i->active = true;
 	e->in_active++;
 	e->in_senders += i->conn->in_active++ == 0;
-	if (in_edge_crossed(e, before, CONGESTION_MANY_SENDERS))
+	uint32_t now = in_edge_senders(e);
+	/* and again when they are half as many more: those that began first knew of few */
+	if (in_edge_crossed(e, before, CONGESTION_MANY_SENDERS) ||
+	    (now > CONGESTION_MANY_SENDERS && now - e->in_announced > e->in_announced / 2)) {
 		in_edge_tell_all(e, true);
-	else if (before > 0 && in_edge_crossed(e, before, CONGESTION_FEW_SENDERS))
+		e->in_announced = now;
+	} else if (before > 0 && in_edge_crossed(e, before, CONGESTION_FEW_SENDERS)) {
 		in_edge_tell_all(e, false);
-	if (in_edge_senders(e) > CONGESTION_MANY_SENDERS)
+	}
+	if (now > CONGESTION_MANY_SENDERS)
 		in_edge_tell(e, i);
 }
 

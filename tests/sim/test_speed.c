@@ -255,7 +255,7 @@ static void incast_of_a_hundred_does_not_collapse(void **state)
 
 /* As when readers ask for something: its streams are there before the requests come to those who
  * send. Few chunks of each, but of all more than three times what the port's buffer takes. */
-static void short_incast_run(uint64_t mbit, double ratio, double resent)
+static void short_incast_run(uint64_t mbit, uint64_t gap_ns, double ratio, double resent)
 {
 	enum { SENDERS = 100, BYTES = 18 * 1024 };
 	struct network_link link = testkit_link(mbit, 100 * WORLD_US);
@@ -270,11 +270,14 @@ static void short_incast_run(uint64_t mbit, double ratio, double resent)
 	for (uint32_t i = 1; i <= SENDERS; i++)
 		assert_true(world_connect(&w, i, 0, WITHIN_NS) != UINT64_MAX);
 	world_run(&w, 5 * WORLD_MS);
-	for (uint32_t i = 1; i <= SENDERS; i++)
+	for (uint32_t i = 1; i <= SENDERS; i++) {
 		in[i] = node_in(&w.nodes[0],
 				node_sink(&w.nodes[0], BYTES, TESTKIT_CHUNK, TESTKIT_SEED + i), i,
 				0, 0);
-	world_run(&w, 100 * WORLD_US); /* so long the requests are under way */
+		if (gap_ns > 0)
+			world_run(&w, gap_ns);
+	}
+	world_run(&w, 400 * WORLD_US); /* so long the requests, behind the grants, are under way */
 	for (uint32_t i = 1; i <= SENDERS; i++) {
 		source = node_source(&w.nodes[i], BYTES, TESTKIT_CHUNK, TESTKIT_SEED + i, BYTES);
 		node_out(&w.nodes[i], source, 0, w.nodes[0].edges[in[i]].handle, 0, 0);
@@ -294,8 +297,12 @@ static void short_incast_run(uint64_t mbit, double ratio, double resent)
 
 static void incast_of_short_ones_is_no_storm(void **state)
 {
-	short_incast_run(1000, 1.1, 0.1);
-	short_incast_run(10000, 1.1, 0.01);
+	short_incast_run(1000, 0, 1.1, 0.1);
+	short_incast_run(10000, 0, 1.1, 0.01);
+	/* those that begin first would be told of few */
+	short_incast_run(1000, 2 * WORLD_US, 1.1, 0.1);
+	short_incast_run(1000, 50 * WORLD_US, 1.1, 0.1);
+	short_incast_run(10000, 2 * WORLD_US, 1.1, 0.01);
 }
 
 static void ecn_keeps_queues_short(void **state)
