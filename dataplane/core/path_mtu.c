@@ -20,13 +20,16 @@
 
 enum {
 	PATH_MTU_MISSES = 8, /* one in 65,536 at random losses of a half */
+	/* In doubt: behind a queue that stays full large packets are lost rather than small ones.
+	 */
+	PATH_MTU_MISSES_DOUBT = 12,
 	/* Where a size is tried again that has failed: a wrong verdict changes nothing. */
 	PATH_MTU_MISSES_AGAIN = 3,
 	PATH_MTU_ROUNDS = 2, /* in which large packets vanish and none passes: doubt */
 	PATH_MTU_STEP = 16,  /* bisect no finer */
 };
 
-/* Between trials of one size, doubled for each, up to the most: 160 ms for 8. */
+/* Between trials of one size, doubled for each, up to the most: 160 ms for 8, 290 for 12. */
 #define PATH_MTU_GAP_NS	    UINT64_C(4000000)
 #define PATH_MTU_GAP_MAX_NS UINT64_C(32000000)
 /* From one search to the next, doubled for each in vain: a narrow path is a fault that is mended.
@@ -65,7 +68,7 @@ static void path_mtu_settle(struct engine *e, struct conn *c)
 
 static void path_mtu_bisect(struct engine *e, struct conn *c)
 {
-	if (c->pmtu.high - c->mtu < PATH_MTU_STEP)
+	if (c->pmtu.high < c->mtu + PATH_MTU_STEP)
 		path_mtu_settle(e, c);
 	else
 		path_mtu_test(e, c, (c->mtu + c->pmtu.high + 1u) / 2);
@@ -130,6 +133,8 @@ static void path_mtu_trial_ends(struct engine *e, struct conn *c)
 	uint32_t enough = c->pmtu.raises > 1 ? PATH_MTU_MISSES_AGAIN : PATH_MTU_MISSES;
 	uint64_t gap = c->pmtu.trials > 0 ? PATH_MTU_GAP_NS << (c->pmtu.trials - 1) : 0;
 
+	if (!c->pmtu.searching)
+		enough = PATH_MTU_MISSES_DOUBT;
 	c->pmtu.misses += (c->pmtu.out & WITNESS_SEEN) != 0;
 	c->pmtu.out = 0;
 	if (c->pmtu.misses >= enough) {
@@ -145,8 +150,10 @@ void path_mtu_passes(struct engine *e, struct conn *c, uint32_t bytes)
 {
 	if (c->pmtu.doubt > 0 && bytes >= c->pmtu.doubt) {
 		c->pmtu.doubt = c->pmtu.lost_rounds = 0;
-		if (c->pmtu.testing && !c->pmtu.searching)
-			path_mtu_settle(e, c);
+		if (c->pmtu.testing && !c->pmtu.searching) {
+			c->pmtu.searching = true; /* a search that the doubt has cut short */
+			path_mtu_bisect(e, c);
+		}
 	}
 	if (bytes <= c->mtu)
 		return;
