@@ -411,6 +411,8 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		m.get.why = bits / 16 % MESSAGE_GET_WHYS;
 	} else if (m.kind == MESSAGE_LIST) {
 		m.list.cursor = bits;
+	} else if (m.kind == MESSAGE_STATUS) {
+		m.status.plan = bits & 1;
 	} else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED ||
 		   m.kind == MESSAGE_USED) {
 		make_reduce(&m, in, bits, sources);
