@@ -111,6 +111,16 @@ int cli_fail_detail(int error, const char *subject)
 	return cli_exit_of(error);
 }
 
+int cli_fail_counters(int error, const char *path)
+{
+	if (error == -EPROTO)
+		return cli_fail(error,
+				"%s is of another version: use command and node of one version",
+				path);
+	return cli_fail(error, "cannot read %s: %s: start sarissa-dataplane", path,
+			strerror(-error));
+}
+
 int cli_open(const struct cli_args *args, sar **out)
 {
 	int r = sar_open(args->socket, out);

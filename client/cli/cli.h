@@ -78,6 +78,9 @@ int cli_fail(int error, const char *format, ...) __attribute__((format(printf, 2
 /* The same with what the library says about its last failure; subject may be NULL. */
 int cli_fail_detail(int error, const char *subject);
 
+/* The same of a file of counters beside the socket; -EPROTO: it is of another version. */
+int cli_fail_counters(int error, const char *path);
+
 /* What the library says about its last failure, without the object's name at its front. */
 const char *cli_detail(const char *subject);
 

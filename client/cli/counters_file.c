@@ -99,6 +99,16 @@ int control_file_read(const char *socket, struct control_file_view *out)
 		       : -EPROTO;
 }
 
+const struct counter_info *control_file_info(void)
+{
+	static const struct counter_info info[] = {
+#define X(name, unit, help) {#name, unit, help},
+		CONTROL_COUNTERS(X) CONTROL_GAUGES(X)
+#undef X
+	};
+	return info;
+}
+
 uint64_t counters_file_total(const struct counters_file_view *view, unsigned i)
 {
 	const bool largest = i == offsetof(struct counters, io_max_turn_cycles) / sizeof(uint64_t);

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli.h"
+#include "group.h"
 #include "internal/arguments.h"
 #include "internal/reduce.h"
-#include "json.h"
-#include "sarissa/group.h"
 #include "text.h"
 
 static const char group_prefix[] = ".group/";
@@ -104,11 +103,6 @@ static int group_option(int option, struct group_options *o)
 /* ---- what a group is --------------------------------------------------------------------------
  */
 
-struct group_members {
-	sar_member_info *item;
-	size_t count, room;
-};
-
 static int group_take(const sar_member_info *member, void *arg)
 {
 	struct group_members *m = arg;
@@ -124,57 +118,71 @@ static int group_take(const sar_member_info *member, void *arg)
 	return 0;
 }
 
-static void group_json(const char *name, const sar_group_info *i, const struct group_members *m)
+int group_read(sar *s, const char *name, sar_group_info *info, struct group_members *out)
+{
+	return sar_group_info_get(s, name, info, group_take, out);
+}
+
+const char *group_staleness(int k)
+{
+	static const char *const bucket[SAR_STALENESS] = {"0",	 "1",	 "2",	  "3",
+							  "4-7", "8-15", "16-31", "more"};
+	return bucket[k];
+}
+
+static void group_json_member(struct json *j, const sar_member_info *m)
+{
+	char number[24];
+	snprintf(number, sizeof(number), "%016" PRIx64, m->member);
+	json_object(j, NULL);
+	json_string(j, "member", number);
+	json_unsigned(j, "node", m->node);
+	json_string(j, "cohort", m->cohort);
+	json_unsigned(j, "clock", m->clock);
+	json_unsigned(j, "round", m->round);
+	json_unsigned(j, "counted", m->counted);
+	json_unsigned(j, "late", m->late);
+	json_unsigned(j, "refused", m->refused);
+	json_unsigned(j, "waiting_ns", m->waiting_ns);
+	json_bool(j, "waits", m->waits);
+	json_close(j, '}');
+}
+
+void group_json(struct json *j, const char *name, const sar_group_info *i,
+		const struct group_members *m)
 {
 	char address[INET_ADDRSTRLEN];
-	struct json j;
-	json_begin(&j, stdout);
-	json_string(&j, "name", name);
-	json_string(&j, "op", reduce_op_name(i->op));
-	json_string(&j, "dtype", reduce_dtype_name(i->dtype));
-	json_unsigned(&j, "count", i->count);
-	json_bool(&j, "total", i->flags & SAR_GROUP_TOTAL);
-	json_string(&j, "policy", i->policy);
-	json_unsigned(&j, "version", i->version);
-	json_unsigned(&j, "owner", i->owner);
-	json_unsigned(&j, "members", i->live);
-	json_unsigned(&j, "round", i->round);
-	json_unsigned(&j, "clock", i->clock);
-	json_unsigned(&j, "rounds", i->rounds);
-	json_array(&j, "switches");
+	json_string(j, "name", name);
+	json_string(j, "op", reduce_op_name(i->op));
+	json_string(j, "dtype", reduce_dtype_name(i->dtype));
+	json_unsigned(j, "count", i->count);
+	json_bool(j, "total", i->flags & SAR_GROUP_TOTAL);
+	json_string(j, "policy", i->policy);
+	json_unsigned(j, "version", i->version);
+	json_unsigned(j, "owner", i->owner);
+	json_unsigned(j, "members", i->live);
+	json_unsigned(j, "round", i->round);
+	json_unsigned(j, "clock", i->clock);
+	json_unsigned(j, "rounds", i->rounds);
+	json_array(j, "switches");
 	for (int k = 0; k < SAR_SWITCHES_MAX && i->switches[k][0]; k++)
-		json_string(&j, NULL, inet_ntop(AF_INET, i->switches[k], address, sizeof(address)));
-	json_close(&j, ']');
-	json_unsigned(&j, "switched", i->switched);
-	json_unsigned(&j, "fallen", i->fallen);
-	json_unsigned(&j, "counted", i->counted);
-	json_unsigned(&j, "late", i->late);
-	json_unsigned(&j, "refused", i->refused);
-	json_unsigned(&j, "lost", i->lost);
-	json_unsigned(&j, "waiting_ns", i->waiting_ns);
-	json_array(&j, "staleness");
+		json_string(j, NULL, inet_ntop(AF_INET, i->switches[k], address, sizeof(address)));
+	json_close(j, ']');
+	json_unsigned(j, "switched", i->switched);
+	json_unsigned(j, "fallen", i->fallen);
+	json_unsigned(j, "counted", i->counted);
+	json_unsigned(j, "late", i->late);
+	json_unsigned(j, "refused", i->refused);
+	json_unsigned(j, "lost", i->lost);
+	json_unsigned(j, "waiting_ns", i->waiting_ns);
+	json_array(j, "staleness");
 	for (int k = 0; k < SAR_STALENESS; k++)
-		json_unsigned(&j, NULL, i->staleness[k]);
-	json_close(&j, ']');
-	json_array(&j, "member");
-	for (size_t k = 0; k < m->count; k++) {
-		char number[24];
-		snprintf(number, sizeof(number), "%016" PRIx64, m->item[k].member);
-		json_object(&j, NULL);
-		json_string(&j, "member", number);
-		json_unsigned(&j, "node", m->item[k].node);
-		json_string(&j, "cohort", m->item[k].cohort);
-		json_unsigned(&j, "clock", m->item[k].clock);
-		json_unsigned(&j, "round", m->item[k].round);
-		json_unsigned(&j, "counted", m->item[k].counted);
-		json_unsigned(&j, "late", m->item[k].late);
-		json_unsigned(&j, "refused", m->item[k].refused);
-		json_unsigned(&j, "waiting_ns", m->item[k].waiting_ns);
-		json_bool(&j, "waits", m->item[k].waits);
-		json_close(&j, '}');
-	}
-	json_close(&j, ']');
-	json_end(&j);
+		json_unsigned(j, NULL, i->staleness[k]);
+	json_close(j, ']');
+	json_array(j, "member");
+	for (size_t k = 0; k < m->count; k++)
+		group_json_member(j, &m->item[k]);
+	json_close(j, ']');
 }
 
 /* Which aggregator made how many rounds. */
@@ -192,8 +200,6 @@ static void group_switches(const sar_group_info *i)
 
 static void group_text(const char *name, const sar_group_info *i, const struct group_members *m)
 {
-	static const char *const bucket[SAR_STALENESS] = {"0",	 "1",	 "2",	  "3",
-							  "4-7", "8-15", "16-31", "more"};
 	char waited[TEXT_BYTES];
 	printf("group %s: %s of %" PRIu64 " x %s%s, owner node %u\n", name, reduce_op_name(i->op),
 	       i->count, reduce_dtype_name(i->dtype),
@@ -206,7 +212,7 @@ static void group_text(const char *name, const sar_group_info *i, const struct g
 	       i->round, i->clock, i->rounds, i->counted, i->late, i->refused, i->lost,
 	       text_duration(waited, i->waiting_ns));
 	for (int k = 0; k < SAR_STALENESS; k++)
-		printf("  %s: %" PRIu64, bucket[k], i->staleness[k]);
+		printf("  %s: %" PRIu64, group_staleness(k), i->staleness[k]);
 	printf("\n%-16s  %4s  %-8s  %8s  %8s  %8s  %6s  %7s  %s\n", "member", "node", "cohort",
 	       "clock", "round", "counted", "late", "refused", "waited");
 	for (size_t k = 0; k < m->count; k++) {
@@ -223,24 +229,23 @@ static int group_show(sar *s, const char *name, bool json)
 {
 	struct group_members m = {0};
 	sar_group_info info;
-	int r = sar_group_info_get(s, name, &info, group_take, &m);
-	if (r < 0)
+	struct json j;
+	int r = group_read(s, name, &info, &m);
+	if (r < 0) {
 		r = cli_fail_detail(r, name);
-	else if (json)
-		group_json(name, &info, &m);
-	else
+	} else if (json) {
+		json_begin(&j, stdout);
+		group_json(&j, name, &info, &m);
+		json_end(&j);
+	} else {
 		group_text(name, &info, &m);
+	}
 	free(m.item);
 	return r;
 }
 
 /* ---- the list ---------------------------------------------------------------------------------
  */
-
-struct group_list {
-	char (*name)[SAR_GROUP_NAME_MAX + 1];
-	size_t count;
-};
 
 static int group_found(const sar_info *info, const sar_lease_info *lease, void *arg)
 {
@@ -256,10 +261,15 @@ static int group_found(const sar_info *info, const sar_lease_info *lease, void *
 	return 0;
 }
 
+int group_names(sar *s, struct group_list *out)
+{
+	return sar_list_prefix(s, group_prefix, group_found, out);
+}
+
 static int group_ls(sar *s, bool json)
 {
 	struct group_list l = {0};
-	int r = sar_list_prefix(s, group_prefix, group_found, &l);
+	int r = group_names(s, &l);
 	int status = r < 0 ? cli_fail_detail(r, NULL) : CLI_DONE;
 	if (!json && l.count > 0)
 		printf("%8s  %8s  %-24s  %s\n", "MEMBERS", "ROUND", "POLICY", "GROUP");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa peers: the connections to other nodes, how fast and how good they are. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,13 +11,7 @@
 static int peers_read(const struct cli_args *args, struct paths *out)
 {
 	int r = paths_read(args->socket, out);
-	if (r == -EPROTO)
-		return cli_fail(r, "%s is of another version: use command and node of one version",
-				out->file);
-	if (r < 0)
-		return cli_fail(r, "cannot read %s: %s: start sarissa-dataplane", out->file,
-				strerror(-r));
-	return CLI_DONE;
+	return r < 0 ? cli_fail_counters(r, out->file) : CLI_DONE;
 }
 
 /* What happened within --over, or since each connection began. */
@@ -73,21 +66,13 @@ static void peers_head(bool per_second)
 	       "MISSED", "NOTE");
 }
 
-static const char *peers_rate(char out[TEXT_BYTES], uint64_t bytes, uint64_t over_ns)
-{
-	char size[TEXT_BYTES];
-	double second = (double)bytes * 1e9 / (double)over_ns;
-	snprintf(out, TEXT_BYTES, "%.20s/s", text_size(size, (uint64_t)second));
-	return out;
-}
-
 /* An amount, or what of it falls on a second; "-" when nothing was told in that time. */
 static const char *peers_amount(char out[TEXT_BYTES], const struct path *p, uint64_t bytes,
 				bool per_second)
 {
 	if (!per_second)
 		return text_size(out, bytes);
-	return p->over_ns > 0 ? peers_rate(out, bytes, p->over_ns) : "-";
+	return p->over_ns > 0 ? text_rate(out, bytes, p->over_ns) : "-";
 }
 
 static void peers_line(const struct path *p, bool per_second, const char *note)
@@ -100,7 +85,7 @@ static void peers_line(const struct path *p, bool per_second, const char *note)
 	if (p->node != PATHS_NO_NODE)
 		snprintf(node, sizeof(node), "%lld", (long long)p->node);
 	if (g->path_bytes_per_s > 0)
-		peers_rate(path, g->path_bytes_per_s, 1000000000);
+		text_rate(path, g->path_bytes_per_s, 1000000000);
 	printf("%5s  %-24s  %6u  %9s  %9s  %9s  %11s  %11s  %11s  %5.1f%%  %5.1f%%%s%s\n", node,
 	       text_endpoint(address, p->addr.ip, p->addr.port), p->worker,
 	       text_duration(rtt, g->rtt_ns), text_duration(least, g->rtt_least_ns),

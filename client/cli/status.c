@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa status: the nodes as this one sees them, and what this one counted. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,15 +87,13 @@ static int status_json(const sar_node *one, void *arg)
 static void status_head(const sar_node *n, const char *socket)
 {
 	char spec[PORT_NOTE_BYTES], why[PORT_NOTE_BYTES];
-	char used[TEXT_BYTES], all[TEXT_BYTES];
-	double share = n->store_bytes ? 100.0 * (double)n->store_used / (double)n->store_bytes : 0;
+	char used[TEXT_BYTES];
 	char dataplane[TEXT_BYTES] = "does not run";
 	if (n->dataplane_pid > 0)
 		snprintf(dataplane, sizeof(dataplane), "pid %d", n->dataplane_pid);
 	printf("this node   %u, control pid %d, dataplane %s\n", n->node, n->control_pid,
 	       dataplane);
-	printf("store       %s of %s used (%.0f%%), %s\n", text_size(used, n->store_used),
-	       text_size(all, n->store_bytes), share,
+	printf("store       %s, %s\n", text_used(used, n->store_used, n->store_bytes),
 	       n->hugepages ? "huge pages" : "ordinary pages");
 	printf("objects     %llu here, %llu clients\n", (unsigned long long)n->objects,
 	       (unsigned long long)n->sessions);
@@ -178,15 +175,10 @@ static void status_counters_print(const struct counters_file_view *view)
 	}
 }
 
-static const struct counter_info status_control_info[] = {
-#define X(name, unit, help) {#name, unit, help},
-	CONTROL_COUNTERS(X) CONTROL_GAUGES(X)
-#undef X
-};
-
 static void status_control(const struct cli_args *args)
 {
 	static struct control_file_view view;
+	const struct counter_info *info = control_file_info();
 	uint64_t value[CONTROL_VALUES_COUNT];
 	struct json j;
 	if (control_file_read(args->socket, &view) < 0)
@@ -198,7 +190,7 @@ static void status_control(const struct cli_args *args)
 		json_unsigned(&j, "started_ns", view.header.started_ns);
 		json_object(&j, "control");
 		for (unsigned i = 0; i < CONTROL_VALUES_COUNT; i++)
-			json_unsigned(&j, status_control_info[i].name, value[i]);
+			json_unsigned(&j, info[i].name, value[i]);
 		json_close(&j, '}');
 		json_end(&j);
 		return;
@@ -207,22 +199,16 @@ static void status_control(const struct cli_args *args)
 	for (unsigned i = 0; i < CONTROL_VALUES_COUNT; i++)
 		if (value[i] > 0)
 			printf("%20llu  %-21s  %s%s%s%s\n", (unsigned long long)value[i],
-			       status_control_info[i].name, status_control_info[i].help,
-			       *status_control_info[i].unit ? " (" : "",
-			       status_control_info[i].unit,
-			       *status_control_info[i].unit ? ")" : "");
+			       info[i].name, info[i].help, *info[i].unit ? " (" : "", info[i].unit,
+			       *info[i].unit ? ")" : "");
 }
 
 static int status_counters(const struct cli_args *args)
 {
 	static struct counters_file_view view;
 	int r = counters_file_read(args->socket, &view);
-	if (r == -EPROTO)
-		return cli_fail(r, "%s is of another version: use command and node of one version",
-				view.path);
 	if (r < 0)
-		return cli_fail(r, "cannot read %s: %s: start sarissa-dataplane", view.path,
-				strerror(-r));
+		return cli_fail_counters(r, view.path);
 	(args->json ? status_counters_json : status_counters_print)(&view);
 	status_control(args);
 	return CLI_DONE;

@@ -17,6 +17,23 @@ char *text_size(char out[TEXT_BYTES], uint64_t bytes)
 	return out;
 }
 
+char *text_used(char out[TEXT_BYTES], uint64_t used, uint64_t all)
+{
+	char part[TEXT_BYTES], whole[TEXT_BYTES];
+	double share = all > 0 ? 100.0 * (double)used / (double)all : 0;
+	snprintf(out, TEXT_BYTES, "%.16s of %.16s used (%.0f%%)", text_size(part, used),
+		 text_size(whole, all), share);
+	return out;
+}
+
+char *text_rate(char out[TEXT_BYTES], uint64_t bytes, uint64_t over_ns)
+{
+	char size[TEXT_BYTES];
+	double second = (double)bytes * 1e9 / (double)over_ns;
+	snprintf(out, TEXT_BYTES, "%.20s/s", text_size(size, (uint64_t)second));
+	return out;
+}
+
 char *text_duration(char out[TEXT_BYTES], uint64_t ns)
 {
 	if (ns < 1000)

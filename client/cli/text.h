@@ -13,11 +13,14 @@
 enum { TEXT_BYTES = 64 };
 
 /* All of these write a zero-terminated text into out and return it. */
-char *text_size(char out[TEXT_BYTES], uint64_t bytes);	      /* "64.0 MiB" */
-char *text_duration(char out[TEXT_BYTES], uint64_t ns);	      /* "1.25 ms" */
-char *text_clock(char out[TEXT_BYTES], uint64_t seconds);     /* "1:02:03", "0:27" */
-char *text_id(char out[TEXT_BYTES], const uint8_t bytes[16]); /* 32 hexadecimal digits */
-char *text_ip(char out[TEXT_BYTES], const uint8_t ip[16]);    /* "10.0.0.1", "fd00::1" */
+char *text_size(char out[TEXT_BYTES], uint64_t bytes);			 /* "64.0 MiB" */
+char *text_used(char out[TEXT_BYTES], uint64_t used, uint64_t all);	 /* "1.0 MiB of 2.0 MiB used
+									    (50%)" */
+char *text_rate(char out[TEXT_BYTES], uint64_t bytes, uint64_t over_ns); /* "64.0 MiB/s" */
+char *text_duration(char out[TEXT_BYTES], uint64_t ns);			 /* "1.25 ms" */
+char *text_clock(char out[TEXT_BYTES], uint64_t seconds);		 /* "1:02:03", "0:27" */
+char *text_id(char out[TEXT_BYTES], const uint8_t bytes[16]);		 /* 32 hexadecimal digits */
+char *text_ip(char out[TEXT_BYTES], const uint8_t ip[16]);		 /* "10.0.0.1", "fd00::1" */
 char *text_endpoint(char out[TEXT_BYTES], const uint8_t ip[16], unsigned port);
 
 /* Length in bytes of the well-formed UTF-8 character at text (not beyond length), or 0. */
