@@ -26,15 +26,18 @@ enum {
 				  --wait, --switch, --member */
 	CLI_OPTION_PUT = 32,   /* --ttl, --lease, --lease-ttl */
 	CLI_OPTION_PREFIX = 64,
-	CLI_OPTION_OWN = 16, /* it reads its options itself: names are all words, its own first */
+	CLI_OPTION_TOP = 128, /* --interval, --once */
+	CLI_OPTION_OWN = 16,  /* it reads its options itself: names are all words, its own first */
 };
 
 struct cli_args {
 	const char *socket; /* never NULL */
 	bool json;
 	bool counters;
-	int64_t timeout_ns; /* SAR_FOREVER without --timeout */
-	int64_t over_ns;    /* 0 without --over */
+	int64_t timeout_ns;  /* SAR_FOREVER without --timeout */
+	int64_t over_ns;     /* 0 without --over */
+	int64_t interval_ns; /* 2 s without --interval */
+	bool once;
 	sar_reduction reduction;
 	bool deadline; /* --deadline: its time and min are in reduction */
 	bool wait;
@@ -64,6 +67,7 @@ int watch_run(const struct cli_args *args);
 int stat_run(const struct cli_args *args);
 int status_run(const struct cli_args *args);
 int peers_run(const struct cli_args *args);
+int top_run(const struct cli_args *args);
 int doctor_run(const struct cli_args *args);
 int local_run(const struct cli_args *args);
 int group_run(const struct cli_args *args);

@@ -11,6 +11,8 @@
 #include "internal/arguments.h"
 #include "internal/reduce.h"
 
+static const int64_t main_interval_least_ns = 10000000, main_interval_most_ns = 86400000000000;
+
 static int main_help_run(const struct cli_args *args);
 
 static const struct cli_command main_commands[] = {
@@ -33,6 +35,9 @@ static const struct cli_command main_commands[] = {
 	{"peers", "[--over S]",
 	 "show the connections to other nodes, how fast and how good they are", CLI_OPTION_OVER, 0,
 	 0, peers_run},
+	{"top", "[--interval S] [--once]",
+	 "show again and again what this node and the groups do meanwhile", CLI_OPTION_TOP, 0, 0,
+	 top_run},
 	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
 	{"local", "up N|exec I|kill I|start I|status|down",
 	 "a cluster of nodes on this machine, without root", CLI_OPTION_OWN, 0, -1, local_run},
@@ -60,6 +65,8 @@ static const struct option main_options[] = {
 	{"timeout", required_argument, NULL, 't'},
 	{"counters", no_argument, NULL, 'c'},
 	{"over", required_argument, NULL, 'O'},
+	{"interval", required_argument, NULL, 'i'},
+	{"once", no_argument, NULL, '1'},
 	{"op", required_argument, NULL, 'o'},
 	{"dtype", required_argument, NULL, 'd'},
 	{"num", required_argument, NULL, 'n'},
@@ -129,6 +136,9 @@ static void main_command_help(const struct cli_command *command)
 	if (command->options & CLI_OPTION_OVER)
 		printf("  --over S       what happens within the next S seconds; without: since each "
 		       "connection began\n");
+	if (command->options & CLI_OPTION_TOP)
+		printf("  --interval S   every S seconds; without: 2\n"
+		       "  --once         ends after the first interval; without: on Ctrl-C\n");
 	printf("  --json         one JSON object per line: sizes in bytes, times in ns\n"
 	       "  --socket PATH  the node's socket\n");
 }
@@ -222,6 +232,22 @@ static int main_lifetime_option(int option, unsigned allowed, struct cli_args *a
 	}
 }
 
+/* The same of those of top. */
+static int main_top_option(int option, unsigned allowed, struct cli_args *args)
+{
+	if (!(allowed & CLI_OPTION_TOP))
+		return main_usage("--interval, --once mean something to top only", "");
+	if (option == '1') {
+		args->once = true;
+		return -1;
+	}
+	int status = main_seconds("--interval", true, &args->interval_ns);
+	if (status >= 0 || (args->interval_ns >= main_interval_least_ns &&
+			    args->interval_ns <= main_interval_most_ns))
+		return status;
+	return main_usage("--interval takes 0.01 to 86400 seconds, not ", optarg);
+}
+
 /* One option into args. -1, or the exit status to end with. */
 static int main_option(int option, unsigned allowed, const struct cli_command *command,
 		       struct cli_args *args)
@@ -251,6 +277,9 @@ static int main_option(int option, unsigned allowed, const struct cli_command *c
 			return main_usage("--counters has no meaning here", "");
 		args->counters = true;
 		return -1;
+	case 'i':
+	case '1':
+		return main_top_option(option, allowed, args);
 	case 'T':
 	case 'L':
 	case 'l':
@@ -328,6 +357,7 @@ int main(int argc, char **argv)
 	struct cli_args args = {
 		.socket = socket && *socket ? socket : "/run/sarissa/control.sock",
 		.timeout_ns = SAR_FOREVER,
+		.interval_ns = 2000000000,
 		.reduction = {.op = SAR_SUM, .dtype = SAR_F32},
 		.lease_ttl_ns = 3600 * 1000000000ll,
 	};

@@ -39,7 +39,7 @@ _sarissa()
 		--socket)
 			socket=(--socket "${COMP_WORDS[++i]}")
 			;;
-		--timeout | --ttl | --lease | --lease-ttl | --prefix | --over | --op | --dtype | --num | --name | --store | --workers)
+		--timeout | --ttl | --lease | --lease-ttl | --prefix | --over | --interval | --op | --dtype | --num | --name | --store | --workers)
 			((++i))
 			;;
 		-?*) ;;
@@ -55,7 +55,7 @@ _sarissa()
 	COMPREPLY=()
 	if [ "$before" = --socket ]; then
 		COMPREPLY=($(compgen -f -- "$current"))
-	elif [ "$before" = --timeout ] || [ "$before" = --over ] || [ "$before" = --ttl ] ||
+	elif [ "$before" = --timeout ] || [ "$before" = --over ] || [ "$before" = --interval ] || [ "$before" = --ttl ] ||
 		[ "$before" = --lease ] || [ "$before" = --lease-ttl ] || [ "$before" = --prefix ] || [ "$before" = --num ]; then
 		return
 	elif [ "$before" = --op ]; then
@@ -70,18 +70,19 @@ _sarissa()
 		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --switch --member --timeout"
 		[ "$command" != status ] || options+=" --counters"
 		[ "$command" != peers ] || options+=" --over"
+		[ "$command" != top ] || options+=" --interval --once"
 		[ "$command" != local ] || options+=" --name --store --workers"
 		[ -n "$command" ] || options+=" --version"
 		COMPREPLY=($(compgen -W "$options" -- "$current"))
 	elif [ -z "$command" ]; then
-		COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers doctor local group policy help" -- "$current"))
+		COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor local group policy help" -- "$current"))
 	else
 		case $command:$place in
 		get:0 | stat:0 | rm:* | reduce:[1-9]*)
 			_sarissa_names "${socket[@]}"
 			;;
 		help:0)
-			COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers doctor local group policy plan topology sarissa.3
+			COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor local group policy plan topology sarissa.3
 				sarissa-control sarissa-dataplane sar_open sar_create sar_get sar_gather sar_group_create sar_reduce sar_list
 				sar_lease sar_queue_open sar_submit_get sar_strerror" -- "$current"))
 			;;
