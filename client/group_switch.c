@@ -135,7 +135,7 @@ int group_switch_run(sar *s, struct group_switch *w, const struct group_part *pa
 	sar_buffer source = {0}, target = {0};
 	uint32_t attempt = job->attempt | GROUP_BY_SWITCH;
 	bool put = job->member == 0;
-	job_drop(s, w, true);
+	job_drop(s, w, job->round == w->round);
 	int r = job_source(s, part, job, &source);
 	if (r < 0)
 		return r;

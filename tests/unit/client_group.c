@@ -3,6 +3,7 @@
  * member, answers that are lost, operations that are cancelled, queues that are closed. */
 #include <errno.h>
 #include "client_test.h"
+#include "group_switch.h"
 #include "internal/group.h"
 #include "sarissa/group.h"
 
@@ -302,6 +303,27 @@ static void a_queue_that_is_closed_gives_members_back(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
+/* The next job comes before a pull was answered with the last one's result: it may be published. */
+static void a_job_leaves_the_result_of_an_earlier_round(void **state)
+{
+	struct client *c = *state;
+	const struct group_part part = {
+		.group = "g", .member = 7, .count = 4, .op = SAR_SUM, .dtype = SAR_I32};
+	struct group_job job = {.round = 3, .clock = 2, .attempt = 1, .members = 2};
+	struct group_switch w = {.round = 2, .attempt = GROUP_BY_SWITCH, .put = true};
+	sar_buffer b;
+	w.id = test_id(".group/g/r/2.256");
+	put_object(c, ".group/g/r/2.256", numbers, 16);
+	assert_int_equal(sar_get(c->s, w.id, 0, &w.result), 0);
+	assert_true(group_switch_run(c->s, &w, &part, &job) < 0); /* it has pushed nothing */
+	assert_int_equal(sar_get(c->s, w.id, 0, &b), 0);
+	w.round = 3; /* an attempt of this round has failed */
+	w.result = b;
+	assert_true(group_switch_run(c->s, &w, &part, &job) < 0);
+	assert_int_equal(sar_get(c->s, w.id, 0, &b), -ENOENT);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +333,7 @@ int main(void)
 		test_client(what_is_refused_leaves_no_object),
 		test_client(what_is_cancelled_ends),
 		test_client(a_queue_that_is_closed_gives_members_back),
+		test_client(a_job_leaves_the_result_of_an_earlier_round),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
