@@ -8,6 +8,7 @@
 #include "aggregate.h"
 #include "accumulate.h"
 #include "error.h"
+#include "internal/reduce.h"
 
 #define JOB_FIND_NS  1000000000	  /* for objects that are there */
 #define JOB_STEP_NS  50000000u	  /* how often it looks whether something has come */
@@ -44,6 +45,10 @@ static int job_source(sar *s, const struct group_part *part, const struct group_
 	int n = snprintf(name, sizeof(name), GROUP_PREFIX "%s/%" PRIu64 "/%016" PRIx64, part->group,
 			 job->clock, part->member);
 	int r = sar_get(s, sar_id_of(name, (size_t)n), JOB_FIND_NS, &own);
+	if (r == 0 && own.size != part->count * reduce_dtype_bytes(part->dtype)) {
+		sar_release(s, &own);
+		return error_set(-EINVAL, "%s was put again with another size", name);
+	}
 	if (r < 0 || job->member != 0 || job->base == 0) {
 		*out = own;
 		return r;

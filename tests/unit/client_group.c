@@ -304,7 +304,7 @@ static void a_queue_that_is_closed_gives_members_back(void **state)
 }
 
 /* The next job comes before a pull was answered with the last one's result: it may be published. */
-static void a_job_leaves_the_result_of_an_earlier_round(void **state)
+static void a_job_of_another_size_leaves_an_earlier_result(void **state)
 {
 	struct client *c = *state;
 	const struct group_part part = {
@@ -314,12 +314,17 @@ static void a_job_leaves_the_result_of_an_earlier_round(void **state)
 	sar_buffer b;
 	w.id = test_id(".group/g/r/2.256");
 	put_object(c, ".group/g/r/2.256", numbers, 16);
+	put_object(c, ".group/g/2/0000000000000007", numbers, 12);
 	assert_int_equal(sar_get(c->s, w.id, 0, &w.result), 0);
-	assert_true(group_switch_run(c->s, &w, &part, &job) < 0); /* it has pushed nothing */
+	job.base = 2, job.base_attempt = GROUP_BY_SWITCH;
+	/* somebody has put its contribution again, with three elements */
+	assert_int_equal(group_switch_run(c->s, &w, &part, &job), -EINVAL);
+	job.member = 1;
+	assert_int_equal(group_switch_run(c->s, &w, &part, &job), -EINVAL);
 	assert_int_equal(sar_get(c->s, w.id, 0, &b), 0);
 	w.round = 3; /* an attempt of this round has failed */
 	w.result = b;
-	assert_true(group_switch_run(c->s, &w, &part, &job) < 0);
+	assert_int_equal(group_switch_run(c->s, &w, &part, &job), -EINVAL);
 	assert_int_equal(sar_get(c->s, w.id, 0, &b), -ENOENT);
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
@@ -333,7 +338,7 @@ int main(void)
 		test_client(what_is_refused_leaves_no_object),
 		test_client(what_is_cancelled_ends),
 		test_client(a_queue_that_is_closed_gives_members_back),
-		test_client(a_job_leaves_the_result_of_an_earlier_round),
+		test_client(a_job_of_another_size_leaves_an_earlier_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
