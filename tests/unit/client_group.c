@@ -51,6 +51,7 @@ static bool group_hook(struct fake *f, int conn, const struct session_request *r
 	assert_true(i < HEARD_MAX);
 	memcpy(&owner.heard[i], f->tail, sizeof(*r));
 	owner.last = *request;
+	owner.count++; /* before the answer: after it the script may be another one */
 	packet.reply = fake_reply(request, status);
 	packet.reply.flags = SESSION_FLAG_MORE;
 	packet.answer = (struct group_answer){.count = 4,
@@ -70,7 +71,6 @@ static bool group_hook(struct fake *f, int conn, const struct session_request *r
 		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
 	if (status != SILENT)
 		fake_status(f, conn, request, status);
-	owner.count++;
 	return true;
 }
 
