@@ -346,8 +346,8 @@ static void pull_answered(struct op *op, int status)
 		group_end(op, 0);
 		return;
 	}
-	op->nowait = deadline_left(g->until_ns) == 0;
-	op->until_ns = op->nowait ? op_until(0) : g->until_ns;
+	op->nowait = g->nowait;
+	op->until_ns = g->nowait ? op_until(0) : g->until_ns;
 	op->then = pull_got;
 	op_get(op, true, op_finish);
 }

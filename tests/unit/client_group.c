@@ -303,6 +303,24 @@ static void a_queue_that_is_closed_gives_members_back(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
+static void a_pull_without_a_timeout_does_not_wait(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	sar_group_result result;
+	owner.round = 3; /* whose result nobody has */
+	assert_int_equal(sar_submit_group_pull(q, m, 0, &result, 5), 0);
+	one(q, SAR_OP_GROUP_PULL, -ENOENT);
+	assert_int_equal(owner.count, 6); /* it has asked for a newer one, as often as it may */
+	OWNER_SAYS(0);
+	assert_int_equal(sar_submit_group_pull(q, m, 100 * ms, &result, 5), 0);
+	one(q, SAR_OP_GROUP_PULL, -ETIMEDOUT);
+	EXPECT_STEPS(GROUP_PULL);
+	assert_int_equal(sar_group_leave(m), 0);
+	sar_queue_close(q);
+}
+
 /* The next job comes before a pull was answered with the last one's result: it may be published. */
 static void a_job_of_another_size_leaves_an_earlier_result(void **state)
 {
@@ -338,6 +356,7 @@ int main(void)
 		test_client(what_is_refused_leaves_no_object),
 		test_client(what_is_cancelled_ends),
 		test_client(a_queue_that_is_closed_gives_members_back),
+		test_client(a_pull_without_a_timeout_does_not_wait),
 		test_client(a_job_of_another_size_leaves_an_earlier_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
