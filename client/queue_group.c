@@ -66,8 +66,8 @@ bool op_group_refuses(const struct op *op)
 /* A member that nobody would know of must not stay in the group: the answer is waited for. */
 bool op_group_stays(const struct op *op)
 {
-	return (op->kind == SAR_OP_GROUP_JOIN || op->kind == SAR_OP_GROUP_LEAVE) &&
-	       op->state == OP_OUT;
+	return op->kind == SAR_OP_GROUP_LEAVE ||
+	       (op->kind == SAR_OP_GROUP_JOIN && op->state == OP_OUT);
 }
 
 void op_group_release(struct op *op)

@@ -277,6 +277,22 @@ static void what_is_cancelled_ends(void **state)
 	sar_queue_close(q);
 }
 
+/* Rounds would wait for it. */
+static void who_leaves_leaves(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	fake_kill(&c->fake);
+	assert_int_equal(sar_submit_group_leave(q, m, 5), 0);
+	sar_poll_wait(q, NULL, 0, 0, ms);
+	assert_int_equal(sar_cancel(q, 5), 1);
+	fake_restart(&c->fake, true);
+	one(q, SAR_OP_GROUP_LEAVE, 0);
+	EXPECT_STEPS(GROUP_LEAVE);
+	sar_queue_close(q);
+}
+
 static void a_queue_that_is_closed_gives_members_back(void **state)
 {
 	struct client *c = *state;
@@ -355,6 +371,7 @@ int main(void)
 		test_client(a_member_that_is_not_known_announces_itself),
 		test_client(what_is_refused_leaves_no_object),
 		test_client(what_is_cancelled_ends),
+		test_client(who_leaves_leaves),
 		test_client(a_queue_that_is_closed_gives_members_back),
 		test_client(a_pull_without_a_timeout_does_not_wait),
 		test_client(a_job_of_another_size_leaves_an_earlier_result),
