@@ -10,9 +10,10 @@
 #include "error.h"
 #include "internal/reduce.h"
 
-#define JOB_FIND_NS  1000000000	  /* for objects that are there */
-#define JOB_STEP_NS  50000000u	  /* how often it looks whether something has come */
-#define JOB_STALL_NS 500000000ull /* then other members are taken for dead */
+#define JOB_FIND_NS  1000000000	    /* for objects that are there */
+#define JOB_STEP_NS  50000000u	    /* how often it looks whether something has come */
+#define JOB_STALL_NS 500000000ull   /* then other members are taken for dead */
+#define JOB_LIMIT_NS 10000000000ull /* of a job, and a second for each MB: as the owner has it */
 
 static void job_result_name(const struct group_part *part, uint64_t round, uint32_t attempt,
 			    char name[SAR_NAME_MAX + 1])
@@ -101,6 +102,8 @@ static int job_steps(struct group_switch *w, uint64_t bytes, unsigned members)
 		} else if (now - moved > JOB_STALL_NS) {
 			return error_set(-ETIMEDOUT, "other members have not sent theirs");
 		}
+		if (now - begin > JOB_LIMIT_NS + bytes * 1000)
+			return error_set(-ETIMEDOUT, "the switch is too slow");
 	}
 	aggregate_result(w->way, begin, &result);
 	return result.fewest == members ? 0 : error_set(-EPROTO, "a sum without some members");

@@ -28,7 +28,8 @@ struct group_part {
 };
 
 /* Takes part. Returns 0, and has the result; or -errno. It ends by itself: when the switch is
- * silent for 0.2 s, or no part of the result comes for half a second. */
+ * silent for 0.2 s, or no part of the result comes for half a second, or the whole of it takes
+ * longer than 10 s and a second for each MB. */
 int group_switch_run(sar *s, struct group_switch *w, const struct group_part *part,
 		     const struct group_job *job);
 /* The owner says that this is the newest result: true: it is what we have, and out's now. */
