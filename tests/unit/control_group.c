@@ -387,6 +387,106 @@ static void a_removed_group_is_gone(void **state)
 	world_free(w);
 }
 
+/* ---- what an earlier owner has left -----------------------------------------------------------
+ */
+
+/* Lets a group's clients make rounds, stops them, and kills the owner. Returns the last round: it
+ * has a result. */
+static uint64_t left(struct world *w)
+{
+	struct group *g = world_group(w);
+	uint64_t last;
+
+	while (g->result < 3 || g->result < g->published || g->task != GROUP_TASK_NONE)
+		world_run(w, WORLD_MS);
+	for (uint32_t i = 0; i < w->clients; i++)
+		w->client[i].state = CLIENT_DEAD;
+	last = g->result;
+	world_kill_owner(w);
+	return last;
+}
+
+static void left_name(struct text *name, const char *kind, uint64_t number, uint32_t attempt)
+{
+	group_name(name, "g", kind, number, attempt);
+}
+
+/* Results of attempts that were given up are left, in any order: the last attempt counts, and of
+ * one attempt that of the hosts. */
+static void the_last_attempt_is_the_result(void **state)
+{
+	static const uint32_t lists[][3] = {
+		{256, 257, 257}, {257, 256, 257}, {0, 257, 257}, {257, 0, 257}, {257, 1, 1},
+		{1, 257, 1},	 {256, 1, 1},	  {0, 256, 0},	 {256, 0, 0},
+	};
+	struct world *w = world_new(8, 0, "bsp", 0);
+	struct group *g = groups_find(w->groups, "g");
+	struct text name;
+
+	for (uint64_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		for (uint32_t k = 0; k < 2; k++) {
+			left_name(&name, "r", i + 1, lists[i][k]);
+			groups_listed(w->groups, g, name.bytes);
+		}
+		assert_int_equal(rounds_kept(g, i + 1)->attempt, lists[i][2]);
+	}
+	world_free(w);
+}
+
+/* A member joins: the next owner reads what is left. */
+static struct group *left_joined(struct world *w, struct group_answer *out)
+{
+	struct group_request r = ask(GROUP_JOIN);
+	char text[128];
+
+	assert_int_equal(world_ask(w, &r, out, text), 0);
+	return world_group(w);
+}
+
+/* Nobody can read the last decision, and its result is there: the total goes on from it. */
+static void a_total_outlives_its_decision(void **state)
+{
+	struct world *w = world_new(9, 2, "bsp", GROUP_TOTAL);
+	uint64_t last = left(w);
+	struct group_request leave = ask(GROUP_LEAVE);
+	struct group_answer answer;
+	struct group *g;
+	struct text name;
+	char text[128];
+
+	left_name(&name, "d", last, 0);
+	world_ghost(w, name.bytes);
+	g = left_joined(w, &answer);
+	assert_int_equal(answer.round, last);
+	assert_int_equal(answer.joined, last + 1);
+	for (uint32_t i = 0; i < w->clients; i++)
+		world_start_client(w, i);
+	assert_int_equal(world_ask(w, &leave, NULL, text), 0);
+	world_run(w, 4000 * WORLD_MS);
+	assert_true(g->result > last);
+	assert_true(g->closing.base.number >= last);
+	world_free(w);
+}
+
+/* The same of decisions whose owner died with them, more than one in a row: no round is opened
+ * again, and the total is that of the round before. */
+static void lost_decisions_open_no_round_again(void **state)
+{
+	struct world *w = world_new(10, 2, "bsp", GROUP_TOTAL);
+	uint64_t last = left(w);
+	struct group_answer answer;
+	struct text name;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		left_name(&name, "d", last + 1, i);
+		world_ghost(w, name.bytes);
+	}
+	left_joined(w, &answer);
+	assert_int_equal(answer.round, last);
+	assert_int_equal(answer.joined, last + 2);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +502,9 @@ int main(void)
 		cmocka_unit_test(a_late_contribution_is_refused_or_carried),
 		cmocka_unit_test(an_overdue_member_is_slow),
 		cmocka_unit_test(a_removed_group_is_gone),
+		cmocka_unit_test(the_last_attempt_is_the_result),
+		cmocka_unit_test(a_total_outlives_its_decision),
+		cmocka_unit_test(lost_decisions_open_no_round_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

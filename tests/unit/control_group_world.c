@@ -139,7 +139,8 @@ static bool world_read(void *arg, struct group *g, const char *name)
 	world_begin(w, g, 2, name);
 	if (status == 0 && n->ghost) {
 		status = -ENODATA;
-		n->there = world_random(w, 3) > 0; /* the directory hears it some time */
+		if (!n->lasting) /* the directory hears it some time */
+			n->there = world_random(w, 3) > 0;
 	}
 	world_add(w, WORLD_TASK, world_delay(w))->status = status;
 	return true;
@@ -255,7 +256,7 @@ static void world_judge_result(struct world *w, const struct group_answer *a)
 	*p = (struct world_published){a->round, a->attempt};
 }
 
-static struct group *world_group(struct world *w)
+struct group *world_group(struct world *w)
 {
 	for (uint32_t i = 0; i < w->groups->pool.fresh; i++) {
 		struct group *g = pool_at(&w->groups->pool, i);
@@ -452,6 +453,13 @@ void world_contribution(struct world *w, uint64_t member, uint64_t clock, uint32
 
 	group_contribution_name(&name, "g", clock, member);
 	world_place(w, name.bytes)->node = node;
+}
+
+void world_ghost(struct world *w, const char *name)
+{
+	struct world_name *n = world_place(w, name);
+
+	n->ghost = n->lasting = true;
 }
 
 static void world_next(struct world *w, uint32_t i, uint32_t state)

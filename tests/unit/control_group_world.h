@@ -72,6 +72,7 @@ struct world_name {
 	uint32_t length;
 	uint32_t node; /* where it is; 0: it survives */
 	bool ghost;    /* listed, and its bytes have died with the owner that was putting it */
+	bool lasting;  /* a ghost that the directory goes on to list */
 	char bytes[16384];
 };
 
@@ -127,6 +128,10 @@ int32_t world_ask(struct world *w, const struct group_request *r, struct group_a
 		  char text[128]);
 /* Puts the object of a contribution. */
 void world_contribution(struct world *w, uint64_t member, uint64_t clock, uint32_t node);
+/* The directory lists the name, and nobody has its bytes. */
+void world_ghost(struct world *w, const char *name);
+/* The group, when it is served; else NULL. */
+struct group *world_group(struct world *w);
 void world_kill_owner(struct world *w);
 void world_kill_client(struct world *w, uint32_t i, bool node);
 /* Starts a client that joins. */

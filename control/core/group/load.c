@@ -115,6 +115,31 @@ static bool load_switched(const struct group *g)
 	return k && k->attempt == (GROUP_BY_SWITCH | g->last.attempt);
 }
 
+/* Whether the round of the last decision, or of an attempt after it, has a result. */
+static bool load_made(const struct group *g)
+{
+	const struct group_kept *k = rounds_kept(g, g->last.number);
+
+	return k && k->attempt % GROUP_BY_SWITCH >= g->last.attempt;
+}
+
+/* The last decision cannot be read: its round has ended, with its result, or without one. The next
+ * total adds to the newest result that is there. */
+static void load_ended(struct groups *gs, struct group *g)
+{
+	rounds_free(gs, &g->closing);
+	g->published = g->last.number;
+	if (!load_made(g))
+		g->failed = g->last.number;
+	for (uint32_t i = 0; i < 2 * GROUP_KEEP; i++) {
+		uint64_t n = g->kept[i].number;
+
+		if (n > g->result && n <= g->last.number && n != g->failed)
+			g->result = n;
+	}
+	load_live(gs, g);
+}
+
 static void load_last(struct groups *gs, struct group *g, const char *bytes, uint32_t length)
 {
 	struct group_decision d;
@@ -125,9 +150,7 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	list_init(&g->closing.contributions);
 	rounds_open(g, g->last.number + 1);
 	if (!group_decision_read(bytes, length, &d, load_line, gs, g)) {
-		rounds_free(gs, &g->closing);
-		g->published = g->failed = g->last.number;
-		load_live(gs, g);
+		load_ended(gs, g);
 		return;
 	}
 	if (g->closing.count < d.count) { /* no room for all of them: the sum would lack some */
@@ -171,19 +194,21 @@ static void load_first(struct groups *gs, struct group *g)
 /*
  * The last decision cannot be read. If it has a result, its round has had its end, and its members
  * join again. If not, it died with an owner that did not know yet that it was there: nobody has
- * used it. The round is decided again, as another attempt, by what was decided before it.
+ * used it. The round is decided again, as another attempt, by what was decided before it. If that
+ * is not known either, the round ends without a result: numbers of rounds are never used again.
  */
 static void load_lost(struct groups *gs, struct group *g)
 {
 	struct text name;
 
-	if (rounds_kept(g, g->last.number)) {
+	if (load_made(g) || (g->earlier.number == 0 && g->last.number > 1)) {
 		load_last(gs, g, NULL, 0);
 		return;
 	}
 	group_name(&name, g->name, "r", g->last.number, g->last.attempt);
 	gs->ops->remove(gs->ops->arg, name.bytes);
-	g->spoilt = g->last;
+	if (g->last.number != g->spoilt.number) /* else an earlier attempt of that round */
+		g->spoilt = g->last;
 	g->last = g->earlier;
 	g->earlier = (struct group_kept){0};
 	if (g->last.number == 0)
@@ -257,12 +282,15 @@ static void load_decision(struct group *g, const struct group_kept *d)
 	}
 }
 
-/* Of one round that of the hosts counts: they have made it because the switch had failed. */
+/* Of one round the last attempt counts; of one attempt that of the hosts: they have made it because
+ * the switch had failed. */
 static bool load_result(const struct group_kept *k, uint64_t number, uint32_t attempt)
 {
+	uint32_t before = k->attempt % GROUP_BY_SWITCH, now = attempt % GROUP_BY_SWITCH;
+
 	if (k->number != number)
 		return k->number < number;
-	return attempt < GROUP_BY_SWITCH && (k->attempt >= GROUP_BY_SWITCH || k->attempt < attempt);
+	return before != now ? before < now : attempt < k->attempt;
 }
 
 void load_listed(struct groups *gs, struct group *g, const char *name)
