@@ -487,6 +487,25 @@ static void lost_decisions_open_no_round_again(void **state)
 	world_free(w);
 }
 
+/* While a group is removed, nothing of its rounds is due: that of a switch, that with a deadline.
+ */
+static void a_removed_group_is_not_due(void **state)
+{
+	for (int open = 0; open < 2; open++) {
+		struct world *w = world_new(13, 2, "bsp deadline 30s", WORLD_SWITCHES);
+		struct group_request r = ask(GROUP_REMOVE);
+		struct group *g = world_group(w);
+
+		while (open ? g->open.count == 0 || g->task != GROUP_TASK_NONE
+			    : g->switch_due_ns == UINT64_MAX)
+			world_run(w, 100000);
+		groups_request(w->groups, 0, ++w->requests, &r);
+		assert_int_equal(g->phase, GROUP_PHASE_REMOVE);
+		assert_int_equal(groups_next(w->groups), UINT64_MAX);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,6 +524,7 @@ int main(void)
 		cmocka_unit_test(the_last_attempt_is_the_result),
 		cmocka_unit_test(a_total_outlives_its_decision),
 		cmocka_unit_test(lost_decisions_open_no_round_again),
+		cmocka_unit_test(a_removed_group_is_not_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

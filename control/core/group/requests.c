@@ -170,6 +170,7 @@ static void groups_remove(struct groups *gs, struct group *g, const struct group
 	g->remover = *w;
 	g->phase = GROUP_PHASE_REMOVE;
 	g->task = GROUP_TASK_NONE;
+	g->switch_due_ns = g->open.due_ns = UINT64_MAX; /* no round ends any more */
 	load_retry(gs, g);
 }
 
