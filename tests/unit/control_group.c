@@ -487,6 +487,50 @@ static void lost_decisions_open_no_round_again(void **state)
 	world_free(w);
 }
 
+/* A decision that exists and that nobody can read: the round is decided by the next attempt. */
+static void a_round_does_not_wait_for_a_lost_decision(void **state)
+{
+	struct world *w = world_new(11, 2, "bsp", 0);
+	struct group *g = world_group(w);
+	uint64_t lost;
+	struct text name;
+
+	world_run(w, 500 * WORLD_MS);
+	lost = g->open.number + 1;
+	left_name(&name, "d", lost, 0);
+	world_ghost(w, name.bytes);
+	world_run(w, 20000 * WORLD_MS);
+	assert_true(g->result > lost + 10);
+	assert_int_equal(g->lost, 0);
+	world_free(w);
+}
+
+/* The next attempt of a round is one whose decision has died with an owner: the one behind it. */
+static void a_lost_attempt_is_passed_over(void **state)
+{
+	struct world *w = world_new(12, 3, "bsp", 0);
+	struct group *g = world_group(w);
+	uint64_t round;
+	struct text name;
+
+	while (g->result < 3 || g->task != GROUP_TASK_REDUCE || g->closing.count < 3)
+		world_run(w, 100000);
+	round = g->closing.number;
+	world_kill_owner(w);
+	left_name(&name, "r", round, 0);
+	w->ops.remove(w, name.bytes);
+	left_name(&name, "d", round, 1);
+	world_ghost(w, name.bytes);
+	group_contribution_name(&name, "g", w->client[2].join.clock, w->client[2].join.member);
+	w->ops.remove(w, name.bytes);
+	w->client[2].state = CLIENT_DEAD;
+	world_run(w, 30000 * WORLD_MS);
+	g = world_group(w);
+	assert_non_null(g);
+	assert_true(g->result > round + 10);
+	world_free(w);
+}
+
 /* While a group is removed, nothing of its rounds is due: that of a switch, that with a deadline.
  */
 static void a_removed_group_is_not_due(void **state)
@@ -524,6 +568,8 @@ int main(void)
 		cmocka_unit_test(the_last_attempt_is_the_result),
 		cmocka_unit_test(a_total_outlives_its_decision),
 		cmocka_unit_test(lost_decisions_open_no_round_again),
+		cmocka_unit_test(a_round_does_not_wait_for_a_lost_decision),
+		cmocka_unit_test(a_lost_attempt_is_passed_over),
 		cmocka_unit_test(a_removed_group_is_not_due),
 	};
 

@@ -18,6 +18,7 @@
  *
  *   open --quorum of each row, or deadline--> DECIDE: the decision is put
  *   DECIDE --put--> REDUCE; --somebody else has decided--> ADOPT: that decision is read, REDUCE
+ *   ADOPT --nobody can read it--> DECIDE, next attempt
  *   REDUCE --result--> published; --a source is lost--> DECIDE, next attempt, without it
  *   REDUCE --GROUP_ATTEMPTS have failed--> ended by name: pulls that need it fail
  *   DECIDE --put, a switch may make it--> GATHER: its members' pulls are waited for
@@ -28,7 +29,7 @@
  *   1. A (member, clock) is in at most one decision whose result is published.
  *   2. The result of a round is published once, under one name; it never changes.
  *   3. A round closes by the policy under which it opened.
- *   4. Under ssp S no contribution is staler than S.
+ *   4. While all members are under ssp S, no contribution is staler than S (docs/groups.md).
  *   5. A contribution is in a round, or its member was told that it is refused or lost.
  *   6. A pull ends when its member leaves, its round ends, or the policy lets it go on.
  */
@@ -190,7 +191,8 @@ struct group {
 	uint64_t last_policy;		 /* found by LIST */
 	struct group_kept last, earlier; /* decisions, the same: the two newest */
 	struct group_kept spoilt;	 /* a decision that nobody can read, and nobody has used */
-	uint64_t patience_ns;		 /* the last decision is waited for until then */
+	uint64_t patience_ns;		 /* the last decision, or that of ADOPT, is waited for
+					  * until then */
 	uint64_t grace_ns; /* provisional members go then; UINT64_MAX: none are there */
 	uint64_t retry_ns; /* the task is tried again then; UINT64_MAX: no */
 	uint64_t look_ns;  /* auto looks for overdue members then; UINT64_MAX: no pull waits */

@@ -297,8 +297,13 @@ static void rounds_doubt(struct groups *gs, struct group *g)
 /* The next attempt, without contributions that are lost. */
 static void rounds_next_attempt(struct groups *gs, struct group *g)
 {
+	struct group_round *r = &g->closing;
+
 	rounds_drop_lost(gs, g);
-	if (g->closing.count == 0 || ++g->closing.attempt >= GROUP_ATTEMPTS)
+	r->attempt++;
+	if (r->number == g->spoilt.number && r->attempt == g->spoilt.attempt)
+		r->attempt++; /* its decision exists, and nobody can read it */
+	if (r->count == 0 || r->attempt >= GROUP_ATTEMPTS)
 		rounds_end(gs, g, false);
 	else
 		rounds_decide(gs, g);
@@ -439,6 +444,8 @@ void rounds_decided(struct groups *gs, struct group *g, int32_t status)
 		if (!switching_begin(gs, g))
 			rounds_reduce(gs, g, false);
 	} else if (status == -EEXIST) {
+		if (g->task != GROUP_TASK_ADOPT)
+			g->patience_ns = gs->now_ns + GROUP_GRACE_NS;
 		g->task = GROUP_TASK_ADOPT;
 		group_name(&name, g->name, "d", g->closing.number, g->closing.attempt);
 		if (!gs->ops->read(gs->ops->arg, g, name.bytes))
@@ -488,6 +495,12 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 		rounds_decide(gs, g);
 		return;
 	}
+	if (status == -ENODATA && gs->now_ns >= g->patience_ns) {
+		/* its holders are dead: most likely the owner died that was making it */
+		rounds_next_attempt(gs, g);
+		rounds_turn(gs, g);
+		return;
+	}
 	if (status != 0) { /* it was there just now: its holders are out of reach, or lost it */
 		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
 		return;
@@ -516,6 +529,8 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 		g->cohort[m->cohort].present++;
 	}
 	rounds_low(gs, g);
+	if (g->open.count == 0)
+		g->open.due_ns = UINT64_MAX;
 	if (g->closing.count < d.count) { /* no room for all of them: the sum would lack some */
 		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
 		return;
