@@ -4,11 +4,13 @@
  * command's path as its argument; PYTHON in the
  * environment runs Python's tests, PYTHON_TEST names them.
  */
+#include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include "client_shell.h"
 #include "internal/control_counters.h"
 #include "internal/counters.h"
+#include "internal/group.h"
 #include "internal/peer_counters.h"
 #include "internal/plan_file.h"
 
@@ -93,6 +95,14 @@ static void wrong_usage_is_2(void **state)
 		"peers --over",
 		"peers --over soon",
 		"ls --over 1",
+		"top x",
+		"top --interval",
+		"top --interval 0",
+		"top --interval -1",
+		"top --interval soon",
+		"top --interval nan",
+		"top --interval 1e6",
+		"ls --once",
 	};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		assert_int_equal(shell("$CLI %s < /dev/null", lines[i]), 2);
@@ -104,7 +114,7 @@ static void wrong_usage_is_2(void **state)
 static void help_is_there(void **state)
 {
 	assert_int_equal(
-		shell("for c in put get reduce rm ls stat status peers doctor; do $CLI $c --help || "
+		shell("for c in put get reduce rm ls stat status peers top doctor; do $CLI $c --help || "
 		      "exit; done; $CLI --help; $CLI --version"),
 		0);
 	assert_non_null(strstr(output, "--timeout S"));
@@ -120,6 +130,10 @@ static void not_there_is_4(void **state)
 	assert_int_equal(shell("$CLI --socket /nonexistent/x ls"), 4);
 	assert_int_equal(shell("$CLI ls --socket /nonexistent/x"), 4);
 	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI put a /dev/null"), 4);
+	assert_int_equal(shell("$CLI --socket /nonexistent/x top"), 4);
+	assert_int_equal(shell("rm -f counters; $CLI top"), 4);
+	assert_non_null(
+		strstr(output, "counters: No such file or directory: start sarissa-dataplane"));
 	assert_int_equal(shell("rm -f peers; $CLI peers"), 4);
 	assert_non_null(
 		strstr(output, "peers: No such file or directory: start sarissa-dataplane"));
@@ -252,22 +266,26 @@ static void shows_nodes(void **state)
 }
 
 /* The counters that a dataplane of two workers left behind. */
-static void write_counters(uint32_t per_worker)
+static void write_counters(uint32_t per_worker, uint64_t more_pkts)
 {
 	struct counters_file header = {.magic = COUNTERS_FILE_MAGIC,
 				       .workers = 2,
 				       .counters = per_worker,
 				       .stride = sizeof(struct counters) + 64,
 				       .pid = 0x7fffffff};
-	struct counters worker[2] = {{.rx_pkts = 1000, .drop_checksum = 3, .drop_duplicate = 1},
+	struct counters worker[2] = {{.rx_pkts = 1000 + more_pkts,
+				      .io_loops = 7 * more_pkts,
+				      .drop_checksum = 3,
+				      .drop_duplicate = 1},
 				     {.rx_pkts = 2000, .drop_duplicate = 2}};
-	FILE *file = fopen("counters", "w");
+	FILE *file = fopen("counters.new", "w");
 	fwrite(&header, sizeof(header), 1, file);
 	for (int w = 0; w < 2; w++) {
 		fseek(file, (long)(sizeof(header) + (size_t)w * header.stride), SEEK_SET);
 		fwrite(&worker[w], sizeof(worker[w]), 1, file);
 	}
 	fclose(file);
+	assert_int_equal(rename("counters.new", "counters"), 0);
 }
 
 /* A control of another version, in all kinds of trouble. */
@@ -427,7 +445,7 @@ static void shows_counters(void **state)
 	char here[256];
 	setenv("XDG_STATE_HOME", getcwd(here, sizeof(here)), 1);
 	write_control(2);
-	write_counters(COUNTERS_COUNT);
+	write_counters(COUNTERS_COUNT, 0);
 	assert_int_equal(shell("$CLI status --counters | grep store_"), 0);
 	assert_non_null(strstr(output, "  2  store_full"));
 	assert_int_equal(shell("$CLI status --counters --json | grep '\"control\": {'"), 0);
@@ -448,12 +466,117 @@ static void shows_counters(void **state)
 	assert_non_null(strstr(output, "ok    drops         drop_checksum 3:"));
 	assert_non_null(
 		strstr(output, "CRC32C does not match (packets), none since the last look"));
-	write_counters(COUNTERS_COUNT + 1);
+	write_counters(COUNTERS_COUNT + 1, 0);
 	assert_int_equal(shell("$CLI status --counters"), 1);
 	assert_non_null(strstr(output, "is of another version"));
 	shell("truncate -s 100 counters");
 	assert_int_equal(shell("$CLI status --counters"), 1);
 	assert_int_equal(shell("$CLI --socket ./none status --counters"), 4);
+}
+
+/* Two groups: "lost" has no owner that answers, and of "sgd" each question finds a round more. */
+static bool group_hook(struct fake *f, int conn, const struct session_request *request)
+{
+	static uint64_t rounds = 10;
+	struct group_request asked;
+	struct {
+		struct session_reply reply;
+		struct group_answer answer;
+	} packet = {0};
+	if (request->op != SESSION_GROUP)
+		return false;
+	memcpy(&asked, f->tail, sizeof(asked));
+	if (strcmp(asked.name, "sgd") != 0) {
+		fake_status(f, conn, request, -ETIMEDOUT);
+		return true;
+	}
+	packet.reply = fake_reply(request, 0);
+	packet.reply.flags = SESSION_FLAG_MORE;
+	packet.answer = (struct group_answer){
+		.op = SAR_SUM,
+		.dtype = SAR_F32,
+		.count = 4,
+		.live = 2,
+		.top = 12,
+		.rounds = ++rounds,
+		.switched = 4,
+		.late = 5,
+		.refused = 6,
+		.histogram = {20, 0, 0, 0, 2},
+		.policy = "ssp 4",
+		.page = 2,
+		.member = {{.member = 1, .waiting_ns = 1500000}, {.member = 2, .waiting_ns = 90}}};
+	fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
+	fake_status(f, conn, request, 0);
+	return true;
+}
+
+static void top_shows_groups(void **state)
+{
+	struct client *c = *state;
+	c->fake.hook = group_hook;
+	write_counters(COUNTERS_COUNT, 0);
+	assert_int_equal(shell("for g in sgd lost; do echo x | $CLI put .group/$g -; done"), 0);
+	assert_int_equal(shell("$CLI top --once --interval 0.01"), 0);
+	assert_int_equal(strncmp(output, "this node   1, over ", 20), 0);
+	assert_non_null(strstr(output, "; 1 of 2 nodes are up\n"
+				       "in                   0 B/s           0 packets/s\n"));
+	assert_non_null(strstr(output, "of 8.0 MiB used (0%)\nobjects     "));
+	assert_non_null(strstr(output, "\nsgd    ssp 4         2       12  "));
+	assert_non_null(strstr(output, "        4        8      5        6  90 ns to 1.50 ms      "
+				       "0:20 4-7:2\n"));
+	assert_non_null(strstr(output, "\nlost   "));
+	assert_null(strstr(output, "COUNTER")); /* none has changed */
+	assert_int_equal(shell("$CLI --json top --once --interval 0.01"), 0);
+	assert_non_null(strstr(output, "\"groups\": [{\"name\": \"lost\", \"error\": \""));
+	assert_non_null(strstr(output, "\"waiting_ns\": 90, \"waits\": false}], "
+				       "\"rounds_risen\": 1}], \"groups_left\": 0, "
+				       "\"partial\": false}\n"));
+	write_counters(COUNTERS_COUNT + 1, 0);
+	assert_int_equal(shell("$CLI top"), 1);
+	assert_non_null(strstr(output, "counters is of another version"));
+}
+
+/* sarissa top --json --interval 0.01; its output is *lines. */
+static pid_t start_top(FILE **lines)
+{
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		signal(SIGINT, SIG_DFL);
+		dup2(ends[1], STDOUT_FILENO);
+		execl(getenv("CLI"), "sarissa", "top", "--json", "--interval", "0.01", NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	*lines = fdopen(ends[0], "r");
+	return pid;
+}
+
+/* Until the line that has the text. */
+static void read_top(FILE *lines, const char *text)
+{
+	char line[8192];
+	do
+		assert_non_null(fgets(line, sizeof(line), lines));
+	while (!strstr(line, text));
+}
+
+static void top_follows_until_interrupted(void **state)
+{
+	FILE *lines;
+	int status;
+	write_counters(COUNTERS_COUNT, 0);
+	pid_t pid = start_top(&lines);
+	read_top(lines, "\"counters\": {}, ");
+	write_counters(COUNTERS_COUNT, 500); /* loops are the processor's */
+	read_top(lines, "\"counters\": {\"rx_pkts\": 500}, ");
+	read_top(lines, "\"counters\": {}, ");
+	kill(pid, SIGINT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	fclose(lines);
 }
 
 static void json_of_transfers(void **state)
@@ -600,6 +723,8 @@ int main(int argc, char **argv)
 		test_cli(shows_the_last_plan),
 		test_cli(shows_paths),
 		test_cli(shows_counters),
+		test_cli(top_shows_groups),
+		test_cli(top_follows_until_interrupted),
 		test_cli(json_of_transfers),
 		test_cli(reduces),
 		test_cli(interrupted_get_leaves_nothing),

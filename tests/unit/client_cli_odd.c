@@ -30,6 +30,21 @@ static void completion_runs_no_name(void **state)
 	assert_int_equal(shell("test ! -e ran"), 0);
 }
 
+static void completion_knows_commands_and_options(void **state)
+{
+	static const char complete[] =
+		"bash -c '. \"$COMPLETION\"; COMP_WORDS=(sarissa %s); COMP_CWORD=%d; _sarissa; "
+		"echo \"${COMPREPLY[@]}\"'";
+	if (!getenv("COMPLETION") || shell("bash -c :") != 0)
+		SKIP("no bash here, or COMPLETION does not name the file to test");
+	assert_int_equal(shell(complete, "to", 1), 0);
+	assert_string_equal(output, "top\n");
+	assert_int_equal(shell(complete, "top --interval 5 --", 4), 0);
+	assert_string_equal(output, "--json --help --socket --interval --once\n");
+	assert_int_equal(shell(complete, "top --interval \"\"", 3), 0);
+	assert_string_equal(output, "\n");
+}
+
 static void only_a_whole_id_is_one(void **state)
 {
 	assert_int_equal(shell("echo x | $CLI put id:mine - && $CLI get id:mine -"), 0);
@@ -72,9 +87,8 @@ int main(int argc, char **argv)
 	if (!shell_takes_command(argc, argv))
 		return 2;
 	const struct CMUnitTest tests[] = {
-		test_cli(completion_runs_no_name),
-		test_cli(only_a_whole_id_is_one),
-		test_cli(wrong_options_are_named),
+		test_cli(completion_runs_no_name),  test_cli(completion_knows_commands_and_options),
+		test_cli(only_a_whole_id_is_one),   test_cli(wrong_options_are_named),
 		test_cli(a_file_that_may_not_grow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * member, answers that are lost, operations that are cancelled, queues that are closed. */
 #include <errno.h>
 #include "client_test.h"
+#include "group_switch.h"
 #include "internal/group.h"
 #include "sarissa/group.h"
 
@@ -50,6 +51,7 @@ static bool group_hook(struct fake *f, int conn, const struct session_request *r
 	assert_true(i < HEARD_MAX);
 	memcpy(&owner.heard[i], f->tail, sizeof(*r));
 	owner.last = *request;
+	owner.count++; /* before the answer: after it the script may be another one */
 	packet.reply = fake_reply(request, status);
 	packet.reply.flags = SESSION_FLAG_MORE;
 	packet.answer = (struct group_answer){.count = 4,
@@ -69,7 +71,6 @@ static bool group_hook(struct fake *f, int conn, const struct session_request *r
 		fake_send(f, conn, &packet, sizeof(packet), NULL, 0);
 	if (status != SILENT)
 		fake_status(f, conn, request, status);
-	owner.count++;
 	return true;
 }
 
@@ -276,6 +277,22 @@ static void what_is_cancelled_ends(void **state)
 	sar_queue_close(q);
 }
 
+/* Rounds would wait for it. */
+static void who_leaves_leaves(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	fake_kill(&c->fake);
+	assert_int_equal(sar_submit_group_leave(q, m, 5), 0);
+	sar_poll_wait(q, NULL, 0, 0, ms);
+	assert_int_equal(sar_cancel(q, 5), 1);
+	fake_restart(&c->fake, true);
+	one(q, SAR_OP_GROUP_LEAVE, 0);
+	EXPECT_STEPS(GROUP_LEAVE);
+	sar_queue_close(q);
+}
+
 static void a_queue_that_is_closed_gives_members_back(void **state)
 {
 	struct client *c = *state;
@@ -302,6 +319,50 @@ static void a_queue_that_is_closed_gives_members_back(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
+static void a_pull_without_a_timeout_does_not_wait(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	sar_group_result result;
+	owner.round = 3; /* whose result nobody has */
+	assert_int_equal(sar_submit_group_pull(q, m, 0, &result, 5), 0);
+	one(q, SAR_OP_GROUP_PULL, -ENOENT);
+	assert_int_equal(owner.count, 6); /* it has asked for a newer one, as often as it may */
+	OWNER_SAYS(0);
+	assert_int_equal(sar_submit_group_pull(q, m, 100 * ms, &result, 5), 0);
+	one(q, SAR_OP_GROUP_PULL, -ETIMEDOUT);
+	EXPECT_STEPS(GROUP_PULL);
+	assert_int_equal(sar_group_leave(m), 0);
+	sar_queue_close(q);
+}
+
+/* The next job comes before a pull was answered with the last one's result: it may be published. */
+static void a_job_of_another_size_leaves_an_earlier_result(void **state)
+{
+	struct client *c = *state;
+	const struct group_part part = {
+		.group = "g", .member = 7, .count = 4, .op = SAR_SUM, .dtype = SAR_I32};
+	struct group_job job = {.round = 3, .clock = 2, .attempt = 1, .members = 2};
+	struct group_switch w = {.round = 2, .attempt = GROUP_BY_SWITCH, .put = true};
+	sar_buffer b;
+	w.id = test_id(".group/g/r/2.256");
+	put_object(c, ".group/g/r/2.256", numbers, 16);
+	put_object(c, ".group/g/2/0000000000000007", numbers, 12);
+	assert_int_equal(sar_get(c->s, w.id, 0, &w.result), 0);
+	job.base = 2, job.base_attempt = GROUP_BY_SWITCH;
+	/* somebody has put its contribution again, with three elements */
+	assert_int_equal(group_switch_run(c->s, &w, &part, &job), -EINVAL);
+	job.member = 1;
+	assert_int_equal(group_switch_run(c->s, &w, &part, &job), -EINVAL);
+	assert_int_equal(sar_get(c->s, w.id, 0, &b), 0);
+	w.round = 3; /* an attempt of this round has failed */
+	w.result = b;
+	assert_int_equal(group_switch_run(c->s, &w, &part, &job), -EINVAL);
+	assert_int_equal(sar_get(c->s, w.id, 0, &b), -ENOENT);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,7 +371,10 @@ int main(void)
 		test_client(a_member_that_is_not_known_announces_itself),
 		test_client(what_is_refused_leaves_no_object),
 		test_client(what_is_cancelled_ends),
+		test_client(who_leaves_leaves),
 		test_client(a_queue_that_is_closed_gives_members_back),
+		test_client(a_pull_without_a_timeout_does_not_wait),
+		test_client(a_job_of_another_size_leaves_an_earlier_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
