@@ -336,6 +336,31 @@ static void another_control_forgets_the_oldest_first(void **state)
 	teardown(&other);
 }
 
+/* The numbers that are left are halves, which begin again. */
+static void the_oldest_is_known_after_many_deletes(void **state)
+{
+	struct object_tombstone left[REMEMBERED] = {0};
+	_Atomic uint64_t horizon = 0;
+	struct fixture *f = *state;
+	uint64_t made;
+	void *other;
+
+	directory_keep_tombstones(&f->d, left, REMEMBERED, &horizon);
+	f->d.tombstones_made = (UINT64_C(1) << 33) - REMEMBERED / 2;
+	for (uint8_t i = 1; i <= REMEMBERED + 3; i++)
+		add_tombstone(f, i, 7);
+	setup(&other);
+	f = other;
+	made = f->d.tombstones_made;
+	directory_keep_tombstones(&f->d, left, REMEMBERED, &horizon);
+	for (uint8_t i = 0; i < 3; i++)
+		add_tombstone(f, (uint8_t)(100 + i), 7);
+	for (uint8_t i = 4; i <= REMEMBERED + 3; i++)
+		assert_int_equal(remembers(f, i), i > 6);
+	assert_true(f->d.forgotten > made); /* nodes that are away count as behind */
+	teardown(&other);
+}
+
 static void tombstones_are_bounded_and_one_per_id(void **state)
 {
 	struct fixture *f = *state;
@@ -394,6 +419,7 @@ int main(void)
 		TEST(while_holders_tell_no_delete_of_theirs_is_forgotten),
 		TEST(those_left_by_another_control_count),
 		TEST(another_control_forgets_the_oldest_first),
+		TEST(the_oldest_is_known_after_many_deletes),
 		TEST(tombstones_are_bounded_and_one_per_id),
 		TEST(a_late_drop_leaves_another_generation),
 		TEST(absent_is_the_copy_that_was_booked),

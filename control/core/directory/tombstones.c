@@ -198,9 +198,17 @@ static void directory_keep_horizon(struct directory *d, _Atomic uint64_t *kept)
 	directory_horizon(d, before <= MESSAGE_GENERATION_MAX ? before : 0);
 }
 
+/* That of which the order is the low half, and which is closest to another one. */
+static uint64_t directory_kept_number(uint64_t other, uint32_t order)
+{
+	return other + (uint64_t)(int64_t)(int32_t)(order - (uint32_t)other);
+}
+
 void directory_keep_tombstones(struct directory *d, struct object_tombstone *kept, uint32_t count,
 			       _Atomic uint64_t *horizon)
 {
+	uint64_t first = 0; /* number of the first one that is taken over */
+
 	d->kept = kept;
 	d->kept_count = count < d->tombstones_count ? count : d->tombstones_count;
 	directory_keep_horizon(d, horizon);
@@ -213,7 +221,11 @@ void directory_keep_tombstones(struct directory *d, struct object_tombstone *kep
 							    .request = kept[i].request,
 							    .node = kept[i].node};
 
-			directory_tombstone_set(d, t, &b, TOMBSTONES_EPOCH + kept[i].order);
+			if (first == 0)
+				first = d->tombstones_made +
+					(uint32_t)(kept[i].order - (uint32_t)d->tombstones_made);
+			directory_tombstone_set(d, t, &b,
+						directory_kept_number(first, kept[i].order));
 			if (t->number > d->tombstones_made)
 				d->tombstones_made = t->number;
 		} else if (t->generation != kept[i].generation) {
