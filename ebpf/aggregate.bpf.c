@@ -280,8 +280,10 @@ static __always_inline bool take_place(const struct aggregate_xdp_group *g,
 				       const struct aggregate_header *h, __u64 token)
 {
 	struct aggregate_xdp_member *m = member_of(g, h->member);
-	if (!m || (m->token != token && m->token != 0 && (__s32)(h->round - m->version) <= 0))
+	if (!m)
 		return false;
+	if (m->token != 0 && (__s32)(h->round - m->version) <= 0)
+		return m->token == token; /* the holder's own is an old packet, or a repeated one */
 	m->token = token;
 	m->version = h->round;
 	return true;

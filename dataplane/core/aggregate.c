@@ -140,8 +140,9 @@ static bool install_place(struct aggregate_group *g, const struct aggregate_head
 {
 	uint64_t *has = &g->place[h->member].token;
 	uint32_t *version = &g->place[h->member].version;
-	if (*has != token && *has != 0 && (int32_t)(h->round - *version) <= 0)
-		return false;
+	bool later = (int32_t)(h->round - *version) > 0;
+	if (*has != 0 && !later)
+		return *has == token; /* the holder's own is an old packet, or a repeated one */
 	*has = token;
 	*version = h->round;
 	return true;

@@ -512,6 +512,11 @@ static void only_members_contribute(void **state)
 	what.members = 2;
 	assert_int_equal(install_one(w, &what, 2, 0, KEY, TOKEN + 2, &a), AGGREGATE_ANSWER);
 	assert_int_equal(take(w, 1, 0, out, bytes, &a), AGGREGATE_FOREIGN);
+	what.round = 1; /* what is repeated late opens the place to nobody */
+	assert_int_equal(install_one(w, &what, 2, 0, KEY, TOKEN + 2, &a), AGGREGATE_ANSWER);
+	what.round = 2;
+	assert_int_equal(install_one(w, &what, 2, 0, KEY, TOKEN + 1, &a), AGGREGATE_REFUSE);
+	assert_int_equal(a.header.flags, AGGREGATE_OTHER_MEMBER);
 	what.round = 1;
 	what.members = MEMBERS;
 	assert_int_equal(install_one(w, &what, MEMBERS, 0, KEY, TOKEN + 1, &a), AGGREGATE_REFUSE);
