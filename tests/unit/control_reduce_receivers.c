@@ -162,6 +162,37 @@ static void one_who_does_not_count_is_told_so(void **state)
 	world_free(w);
 }
 
+/* While there is no room for another call. */
+static void who_could_not_be_told_is_told_soon(void **state)
+{
+	struct world *w = all_but_one();
+	struct control *c = w->node[COORDINATOR].core;
+	struct pool *calls = &c->cluster->calls.pool, before;
+	struct reduce_receiver *slow = NULL;
+
+	list_each(l, after, &reduced(w)->out.receivers)
+	{
+		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
+
+		slow = g->node == SLOW ? g : slow;
+	}
+	assert_non_null(slow);
+	calls_cancel(c, slow->call);
+	slow->call = NULL;
+	slow->dirty = true;
+	before = *calls;
+	calls->fresh = calls->capacity;
+	calls->free = POOL_NONE;
+	reduce_receivers_tell(c, reduced(w));
+	*calls = before;
+	assert_null(slow->call);
+	world_run(w, 60 * WORLD_MS);
+	assert_non_null(slow->call);
+	w->cut[SLOW] = false;
+	has_all(w, SLOW);
+	world_free(w);
+}
+
 static void says_silent(struct world *w, uint32_t node, const struct message_combined *m)
 {
 	struct control *c = w->node[COORDINATOR].core;
@@ -284,6 +315,7 @@ int main(void)
 		cmocka_unit_test(a_silent_root_of_values_delays_little),
 		cmocka_unit_test(one_that_hears_nobody_speaks_for_itself),
 		cmocka_unit_test(what_comes_too_late_is_not_looked_at),
+		cmocka_unit_test(who_could_not_be_told_is_told_soon),
 		cmocka_unit_test(one_who_does_not_count_is_told_so),
 		cmocka_unit_test(rm_ends_the_gets_that_it_has_taken_over),
 	};

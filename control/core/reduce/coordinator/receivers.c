@@ -90,6 +90,8 @@ static void receiver_tell(struct control *c, struct reduce *r, struct reduce_rec
 	memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
 			      receiver_answered, g);
+	if (g->call == NULL) /* too many calls are open */
+		g->dirty = r->plan.held = true;
 }
 
 void reduce_receivers_tell(struct control *c, struct reduce *r)

@@ -51,6 +51,8 @@ static void watch_fire(struct control *c, struct timer *t)
 
 	reduce_watch(c, r);
 	if (r->state >= REDUCE_COMMITTING) {
+		if (r->plan.held) /* receivers that had to wait */
+			reduce_tell_all(c, r);
 		reduce_commit_look(c, r);
 		return;
 	}
