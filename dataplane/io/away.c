@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,11 +47,7 @@ static void away_begin(struct node *n, unsigned k, uint64_t now_ns)
 		(struct away){.is = true, .try_ns = now_ns + AWAY_TRY_NS, .pause_ns = AWAY_TRY_NS};
 	away_switch(n, k, true);
 	away_drain(n, k);
-	if (n->netlink[k]) {
-		netlink_close(n->netlink[k]);
-		free(n->netlink[k]);
-		n->netlink[k] = NULL;
-	}
+	node_close_netlink(n, k);
 	port_drop(p);
 }
 
@@ -105,6 +100,7 @@ static int away_end(struct node *n, unsigned k)
 	if (error) {
 		log_error("port %s: it is back and cannot be used (%s)", o->port.text,
 			  strerror(-error));
+		node_close_netlink(n, k); /* it knows the port's table of neighbours */
 		port_drop(&n->port[k]);
 		return error;
 	}

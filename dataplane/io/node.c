@@ -177,6 +177,14 @@ int node_open_netlink(struct node *n, unsigned k)
 			     : -ENOMEM;
 }
 
+void node_close_netlink(struct node *n, unsigned k)
+{
+	if (n->netlink[k])
+		netlink_close(n->netlink[k]);
+	free(n->netlink[k]);
+	n->netlink[k] = NULL;
+}
+
 static int node_open_resolver(struct node *n)
 {
 	int error = 0;
@@ -484,9 +492,7 @@ static void node_close(struct node *n)
 		capture_stop(n->capture);
 	free(n->prefault.mapped);
 	for (unsigned k = 0; k < n->rails; k++) {
-		if (n->netlink[k])
-			netlink_close(n->netlink[k]);
-		free(n->netlink[k]);
+		node_close_netlink(n, k);
 		port_close(&n->port[k]);
 	}
 	if (n->eal)

@@ -51,6 +51,8 @@ int node_run(const struct options *o);
 void node_rail_queues(const struct node *n, struct worker *w, unsigned k);
 /* Where the kernel owns the address of rail k it also knows its neighbours. Returns 0 or -errno. */
 int node_open_netlink(struct node *n, unsigned k);
+/* Also after a failure, or if port k has none. Before its port is closed. */
+void node_close_netlink(struct node *n, unsigned k);
 
 /* session.c: lets the card of rail k read the store, where it can; says which. */
 void session_map_store(struct node *n, unsigned k);
