@@ -5,6 +5,7 @@
 #include "congestion.h"
 #include "conn.h"
 #include "event.h"
+#include "part.h"
 #include "path.h"
 
 struct in_edge *in_edge_find(struct engine *e, uint32_t handle)
@@ -273,6 +274,7 @@ void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 	if (i->missing > 0)
 		in_edge_event(e, i, EVENT_EDGE_FAILED)->reason = (uint16_t)why;
 	in_edge_idle(e, i);
+	part_forget(e, i->handle);
 	list_remove(&i->due);
 	list_remove(&i->on_origin);
 	i->conn = NULL;
@@ -347,6 +349,7 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 void in_edge_close(struct engine *e, struct in_edge *i)
 {
 	in_edge_idle(e, i);
+	part_forget(e, i->handle);
 	list_remove(&i->due);
 	list_remove(&i->on_buffer);
 	list_remove(&i->on_origin);

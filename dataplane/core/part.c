@@ -6,7 +6,7 @@
 /*
  * A slot is taken by the first part of a chunk and free again when all of it has gone on. A part
  * that is acknowledged stays, so a slot is never taken away while its stream lives: where none is
- * free a part is refused, and comes again. Slots of streams that have ended are found then.
+ * free a part is refused, and comes again. A stream that ends gives its slots back.
  */
 
 static struct part_slot *part_find(struct engine_parts *p, uint32_t stream, uint32_t chunk)
@@ -24,6 +24,17 @@ static void part_free(struct engine_parts *p, const struct part_slot *s)
 	p->used &= ~(UINT64_C(1) << (s - p->slot));
 }
 
+void part_forget(struct engine *e, uint32_t stream)
+{
+	struct engine_parts *p = &e->parts;
+
+	for (uint64_t used = p->used; used != 0; used &= used - 1) {
+		struct part_slot *s = &p->slot[__builtin_ctzll(used)];
+		if (s->stream == stream)
+			part_free(p, s);
+	}
+}
+
 /* For another chunk of this connection; NULL: it has enough, or there is none. */
 static struct part_slot *part_new(struct engine *e, const struct conn *c)
 {
@@ -31,12 +42,9 @@ static struct part_slot *part_new(struct engine *e, const struct conn *c)
 	int kept = 0;
 
 	for (uint64_t used = p->used; used != 0; used &= used - 1) {
-		struct part_slot *s = &p->slot[__builtin_ctzll(used)];
-		const struct in_edge *i = in_edge_find(e, s->stream);
+		const struct in_edge *i = in_edge_find(e, p->slot[__builtin_ctzll(used)].stream);
 
-		if (i == NULL || i->conn == NULL)
-			part_free(p, s);
-		else if (i->conn == c)
+		if (i != NULL && i->conn == c)
 			kept = PART_SLOTS_KEPT;
 	}
 	if (PART_SLOTS - __builtin_popcountll(p->used) <= kept)

@@ -41,6 +41,9 @@ static inline uint32_t part_count(uint32_t chunk_bytes)
 	return (chunk_bytes + PART_BYTES - 1) / PART_BYTES;
 }
 
+/* The stream brings no more: what there is of its chunks goes, before its handle is used again. */
+void part_forget(struct engine *e, uint32_t stream);
+
 /* Takes a PART frame with so many bytes of payload. */
 enum verdict part_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length);
 

@@ -244,6 +244,30 @@ static void room_is_bounded(void **state)
 	rig_drops(r, NULL);
 }
 
+/* Handles come again: what a stream left behind is nothing of the next one of this name. */
+static void a_stream_takes_its_parts_along(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1), other = rig_connect(r, 2);
+	struct record drop = record_drop(RECORD_FLAG_IN, record_handle(0));
+
+	sink_open(r, &peer, 0, 0);
+	sink_open(r, &other, 1, 1);
+	assert_true(give(r, &peer, 0, 1, 0, 4));
+	assert_true(give(r, &other, 1, 1, 0, 4));
+	rig_command(r, &drop);
+	assert_int_equal(__builtin_popcountll(r->e->parts.used), 1);
+	sink_open(r, &peer, 0, 0);
+	for (uint32_t k = PARTS; k-- > 0;) {
+		assert_int_equal(r->counters.rx_chunks, 0);
+		assert_true(give(r, &peer, 0, 1, k, 1));
+	}
+	chunk_is_whole(r, 1);
+	conn_close(r->e, other.c, REASON_CLOSED);
+	assert_int_equal(r->e->parts.used, 0);
+	rig_drops(r, NULL);
+}
+
 /* ---- the sender --------------------------------------------------------------------------- */
 
 static struct out_edge *source_open(struct rig *r, const struct peer *peer, uint32_t index,
@@ -435,11 +459,17 @@ static void a_full_window_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test_jumbo(parts_make_a_chunk),		test_jumbo(parts_together_and_late_copies),
-		test_jumbo(another_stream_is_faster),	test_jumbo(what_is_no_part_is_refused),
-		test_jumbo(credit_holds_for_the_whole), test_jumbo(room_is_bounded),
-		test_jumbo(parts_fill_packets),		test_jumbo(the_first_search_is_waited_for),
-		test_jumbo(parts_are_acknowledged),	test_jumbo(what_was_lost_leaves_in_parts),
+		test_jumbo(parts_make_a_chunk),
+		test_jumbo(parts_together_and_late_copies),
+		test_jumbo(another_stream_is_faster),
+		test_jumbo(what_is_no_part_is_refused),
+		test_jumbo(credit_holds_for_the_whole),
+		test_jumbo(room_is_bounded),
+		test_jumbo(a_stream_takes_its_parts_along),
+		test_jumbo(parts_fill_packets),
+		test_jumbo(the_first_search_is_waited_for),
+		test_jumbo(parts_are_acknowledged),
+		test_jumbo(what_was_lost_leaves_in_parts),
 		test_jumbo(a_full_window_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
