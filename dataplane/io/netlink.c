@@ -304,6 +304,13 @@ static void netlink_event(struct netlink *k, const struct nlmsghdr *h, uint64_t 
 	}
 }
 
+/* Not the interface that has its name now, which may be another one. */
+static bool netlink_is_there(const struct netlink *k)
+{
+	char name[IF_NAMESIZE];
+	return if_indextoname((unsigned)k->ifindex, name) || errno != ENXIO;
+}
+
 void netlink_take_events(struct netlink *k, uint64_t now_ns)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
@@ -312,8 +319,7 @@ void netlink_take_events(struct netlink *k, uint64_t now_ns)
 		if (n < 0 && errno == ENOBUFS) { /* some were lost: look at everything again */
 			k->routes_changed = true;
 			k->no_carrier = false;
-			char name[IF_NAMESIZE];
-			k->gone = !if_indextoname((unsigned)k->ifindex, name);
+			k->gone |= !netlink_is_there(k);
 		} else if (n <= 0) {
 			return;
 		}
@@ -364,6 +370,7 @@ int netlink_open(struct netlink *k, int ifindex, struct neighbour_table *table)
 		return k->events_fd;
 	k->ask_fd = socket_open(0);
 	if (k->ask_fd >= 0) {
+		k->gone = !netlink_is_there(k); /* before its end would have been heard of */
 		netlink_ask_all(k);
 		return 0;
 	}
