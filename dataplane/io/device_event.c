@@ -107,6 +107,11 @@ void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev
 	rte_dev_event_callback_register(rte_dev_name(info->device), device_event, arg);
 }
 
+void device_unwatch(uint16_t id)
+{
+	rte_eth_dev_callback_unregister(id, RTE_ETH_EVENT_INTR_RMV, device_removed, (void *)-1);
+}
+
 /* ---- packets --------------------------------------------------------------------------------- */
 
 static int device_interrupt(const struct port_queue *q, int op)

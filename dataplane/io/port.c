@@ -320,6 +320,7 @@ void port_close(struct port *p)
 			if (p->steered)
 				rte_flow_flush(p->device[d], NULL);
 			rte_eth_dev_stop(p->device[d]);
+			device_unwatch(p->device[d]);
 			rte_eth_dev_close(p->device[d]);
 		}
 	for (unsigned i = 0; p->rx_interrupt && i < p->queues; i++)

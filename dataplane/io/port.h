@@ -114,6 +114,8 @@ int device_open(const struct options *o, struct port *p, unsigned d);
 /* Asks for news of its removal, before it starts; conf says what it can tell. */
 void device_watch(const struct options *o, uint16_t id, const struct rte_eth_dev_info *info,
 		  struct rte_eth_conf *conf);
+/* Before the device closes: its number may be another one's next. */
+void device_unwatch(uint16_t id);
 /* Whether that has come since device_watch(). */
 bool device_was_removed(unsigned rail);
 /* The main thread's turn: when that is due, looks at the link, says what has changed, and adds to
