@@ -12,11 +12,33 @@
 #define AWAY_TRY_NS	250000000ull   /* from one look for the device to the next */
 #define AWAY_TRY_MAX_NS 16000000000ull /* after failures, each of which doubles it */
 
+enum {
+	AWAY_ANSWER_PAUSE_NS = 100000,
+	AWAY_ANSWER_TRIES = 100000, /* 10 s or more for what takes a worker one turn */
+};
+
+/* A worker that never answers may be inside the driver of the device that has gone: its buffers
+ * cannot be taken away. Tries are counted, not time: a machine that stood still takes none. */
+static void away_wait(const struct options *o, const struct worker *w, uint32_t bit, bool away)
+{
+	struct timespec pause = {.tv_nsec = AWAY_ANSWER_PAUSE_NS};
+	for (unsigned tries = 0;
+	     ((atomic_load_explicit(&w->away, memory_order_acquire) & bit) != 0) != away; tries++) {
+		if (tries == AWAY_ANSWER_TRIES) {
+			log_error(
+				"port %s: worker %u has not answered for 10 s, so the port cannot "
+				"be %s: ending, start the node again",
+				o->port.text, w->index, away ? "closed" : "used");
+			_exit(1);
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* Every worker lets port k alone, or takes it up again. */
 static void away_switch(struct node *n, unsigned k, bool away)
 {
 	uint32_t bit = 1u << k;
-	struct timespec pause = {.tv_nsec = 100000};
 	for (struct worker *w = n->worker; w < n->worker + n->options->workers; w++) {
 		if (away)
 			atomic_fetch_or_explicit(&w->wanted_away, bit, memory_order_release);
@@ -25,8 +47,7 @@ static void away_switch(struct node *n, unsigned k, bool away)
 		eventfd_write(w->wake_fd, 1);
 	}
 	for (struct worker *w = n->worker; w < n->worker + n->options->workers; w++)
-		while (((atomic_load_explicit(&w->away, memory_order_acquire) & bit) != 0) != away)
-			nanosleep(&pause, NULL);
+		away_wait(&n->options[k], w, bit, away);
 }
 
 /* Packets that one worker has for another lie in buffers that are about to go. */
