@@ -69,6 +69,7 @@ static void away_begin(struct node *n, unsigned k, uint64_t now_ns)
 	away_switch(n, k, true);
 	away_drain(n, k);
 	node_close_netlink(n, k);
+	capture_unhook(p);
 	port_drop(p);
 }
 
@@ -122,6 +123,7 @@ static int away_end(struct node *n, unsigned k)
 		log_error("port %s: it is back and cannot be used (%s)", o->port.text,
 			  strerror(-error));
 		node_close_netlink(n, k); /* it knows the port's table of neighbours */
+		capture_unhook(&n->port[k]);
 		port_drop(&n->port[k]);
 		return error;
 	}

@@ -9,6 +9,7 @@
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_malloc.h>
 #include <rte_mbuf_dyn.h>
 #include <rte_pcapng.h>
 #include <rte_ring.h>
@@ -105,18 +106,33 @@ static int capture_open(struct capture *c, const char *file, const struct port *
 #endif
 }
 
-int capture_hook(struct capture *c, const struct port *p)
+int capture_hook(struct capture *c, struct port *p)
 {
 	for (unsigned i = 0; p->kind != PORT_UDP && i < p->queues; i++) {
-		const struct port_queue *q = &p->queue[i];
-		if (!rte_eth_add_rx_callback(q->device, q->queue, capture_rx, c) ||
-		    !rte_eth_add_tx_callback(q->device, q->queue, capture_tx, c))
+		struct port_queue *q = &p->queue[i];
+		q->capture_rx = rte_eth_add_rx_callback(q->device, q->queue, capture_rx, c);
+		q->capture_tx = rte_eth_add_tx_callback(q->device, q->queue, capture_tx, c);
+		if (!q->capture_rx || !q->capture_tx)
 			return -ENOTSUP;
 	}
 	return 0;
 }
 
-struct capture *capture_start(const char *file, const struct port *port, unsigned ports)
+/* What a hook took up is freed by nobody else. */
+void capture_unhook(struct port *p)
+{
+	for (struct port_queue *q = p->queue; q < p->queue + p->queues; q++) {
+		if (q->capture_rx &&
+		    rte_eth_remove_rx_callback(q->device, q->queue, q->capture_rx) == 0)
+			rte_free((void *)(uintptr_t)q->capture_rx);
+		if (q->capture_tx &&
+		    rte_eth_remove_tx_callback(q->device, q->queue, q->capture_tx) == 0)
+			rte_free((void *)(uintptr_t)q->capture_tx);
+		q->capture_rx = q->capture_tx = NULL;
+	}
+}
+
+struct capture *capture_start(const char *file, struct port *port, unsigned ports)
 {
 	struct capture *c = calloc(1, sizeof(*c));
 	int error = c ? capture_open(c, file, port, ports) : -ENOMEM;

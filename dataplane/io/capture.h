@@ -14,10 +14,12 @@ struct port;
 
 /* Opens the file and hooks the queues of those ports that DPDK drives. Call when they are started,
  * before the workers run. Returns NULL with a line logged. */
-struct capture *capture_start(const char *file, const struct port *port, unsigned ports);
+struct capture *capture_start(const char *file, struct port *port, unsigned ports);
 
 /* Hooks the queues of one more port. Returns 0 or -errno. */
-int capture_hook(struct capture *c, const struct port *port);
+int capture_hook(struct capture *c, struct port *port);
+/* Also after a failure. Before the port is closed, which keeps hooks; no worker uses it. */
+void capture_unhook(struct port *port);
 
 /* Writes what has been copied; call at least every CAPTURE_MS. */
 void capture_write(struct capture *c);

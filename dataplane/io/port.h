@@ -19,6 +19,7 @@
 struct counters;
 struct rte_eth_conf;
 struct rte_eth_dev_info;
+struct rte_eth_rxtx_callback;
 struct rte_mempool;
 struct rail;
 struct udp;
@@ -42,6 +43,7 @@ struct port_queue {
 	uint16_t device, queue; /* as ethdev counts */
 	int rx_fd;		/* readable when packets wait; -1: none; see rx_interrupt */
 	struct rte_mempool *pool;
+	const struct rte_eth_rxtx_callback *capture_rx, *capture_tx; /* capture.c */
 };
 
 /* How a worker uses its port: one table for every kind of network device, one for sockets. */
