@@ -210,14 +210,30 @@ void sent_defer_rest(struct engine *e, struct conn *c, const struct lost_item *r
 		s->state = SENT_ACKED; /* should it come after all, it speaks of no item */
 }
 
+/* Its packet may still be acknowledged, and knows where it waits. */
+static void sent_waits_at(struct engine *e, struct conn *c, const struct lost_item *item,
+			  uint32_t at)
+{
+	struct sent *s = &c->tx.sent[item->pn_low & (e->sent_slots - 1)];
+
+	if (s->pn_low == item->pn_low && s->state == SENT_RESENT) {
+		s->state = SENT_LOST;
+		s->lost_at = at;
+	}
+}
+
 void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
 {
 	sent_put_back(e, c, item);
-	struct sent *s = &c->tx.sent[item->pn_low & (e->sent_slots - 1)];
-	if (s->pn_low == item->pn_low && s->state == SENT_RESENT) {
-		s->state = SENT_LOST;
-		s->lost_at = c->tx.lost_head;
-	}
+	sent_waits_at(e, c, item, c->tx.lost_head);
+}
+
+void sent_defer_last(struct engine *e, struct conn *c, const struct lost_item *item)
+{
+	uint32_t at = (c->tx.lost_head + c->tx.lost_count++) & (e->sent_slots - 1);
+
+	c->tx.lost[at] = *item;
+	sent_waits_at(e, c, item, at);
 }
 
 /* What one ACK frame brought. */

@@ -88,6 +88,8 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn);
 bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item);
 /* Puts an item back that could not leave after all. */
 void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item);
+/* The same, behind all others. */
+void sent_defer_last(struct engine *e, struct conn *c, const struct lost_item *item);
 /* May a packet that is lost leave again as two? */
 bool sent_may_split(const struct engine *e, const struct conn *c);
 /* Puts back what is left of an item whose first parts have left. */

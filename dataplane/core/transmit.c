@@ -168,7 +168,8 @@ static uint8_t transmit_parts_fit(const struct conn *c, uint8_t parts)
 	return (uint8_t)state_min(room / PART_BYTES, parts);
 }
 
-/* Parts that were lost. Those that do not fit together any more leave one after the other. */
+/* Parts that were lost. Those that do not fit together any more leave one after the other; false:
+ * there is no room for several items now. */
 static bool transmit_parts_again(struct engine *e, struct conn *c, struct conn *from,
 				 struct draft *d, struct lost_item *item)
 {
@@ -178,10 +179,8 @@ static bool transmit_parts_again(struct engine *e, struct conn *c, struct conn *
 	p.count = transmit_parts_fit(c, p.count);
 	rest.first = (uint8_t)(rest.first + p.count);
 	rest.count = (uint8_t)(rest.count - p.count);
-	if (rest.count > 0 && !sent_may_split(e, c)) {
-		sent_defer(e, from, item);
+	if (rest.count > 0 && !sent_may_split(e, c))
 		return false;
-	}
 	transmit_parts(d, o, item->b, p);
 	if (rest.count > 0) {
 		item->kind = sent_part(rest);
@@ -194,14 +193,24 @@ static bool transmit_parts_again(struct engine *e, struct conn *c, struct conn *
 static bool transmit_resend(struct engine *e, struct conn *c, struct conn *from, struct draft *d)
 {
 	struct lost_item item;
+	uint32_t turns = from->tx.lost_count;
 
 	while (sent_resend(e, from, &item)) {
 		if (item.kind == SENT_MSG) {
 			transmit_msg(d, msg_find(c->main, item.a), item.b);
 			return true;
 		}
-		if (sent_is_part(item.kind))
-			return transmit_parts_again(e, c, from, d, &item);
+		if (sent_is_part(item.kind)) {
+			if (transmit_parts_again(e, c, from, d, &item))
+				return true;
+			if (c->tx.inflight_pkts > 0 || turns-- == 0) {
+				sent_defer(e, from, &item);
+				return false;
+			}
+			/* nothing is under way that could make room: what needs none goes first */
+			sent_defer_last(e, from, &item);
+			continue;
+		}
 		struct out_edge *o = out_edge_find(e, item.a);
 		if (transmit_fits(c, o, item.b)) {
 			transmit_chunk(d, o, item.b);
@@ -361,7 +370,7 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	}
 	if (!transmit_allowed(e, c))
 		return false;
-	struct conn *stranded = path_stranded(c);
+	struct conn *stranded = sent_window(e, c) ? path_stranded(c) : NULL; /* new to this one */
 	d->resend = transmit_resend(e, c, c, d) ||
 		    (stranded != NULL && transmit_resend(e, c, stranded, d));
 	if (d->resend)

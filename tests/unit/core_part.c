@@ -421,15 +421,16 @@ static void what_was_lost_leaves_in_parts(void **state)
 	assert_int_equal(peer.c->tx.lost_count, 0);
 }
 
-/* All that the window holds is lost, of parts that leave again as several: there is room for it. */
-static void a_full_window_is_lost(void **state)
+/* All that a window of so many packets holds is lost, of parts that leave again as several. Returns
+ * how many items there were at the same time. */
+static uint32_t lose_windows(struct rig *r, uint16_t window_pkts)
 {
-	struct rig *r = *state;
 	struct peer peer = rig_connect(r, 1);
 	struct out_edge *o = source_open(r, &peer, 0, 8900);
 	struct packet p;
 	uint32_t largest = 0;
 
+	peer.c->window_pkts = window_pkts;
 	while (rig_take(r, &p))
 		if (peer.c->cc.pace_blocked)
 			r->now_ns += 100000;
@@ -449,9 +450,26 @@ static void a_full_window_is_lost(void **state)
 		uint32_t items = peer.c->tx.inflight_pkts + peer.c->tx.lost_count;
 		largest = items > largest ? items : largest;
 	}
-	assert_in_range(largest, peer.c->window_pkts, r->e->sent_slots - 1);
 	rig_expect(r, EVENT_OUT_DONE);
 	rig_silent(r);
+	return largest;
+}
+
+/* There is room for it. */
+static void a_full_window_is_lost(void **state)
+{
+	struct rig *r = *state;
+	uint16_t window_pkts = r->e->config.window_pkts;
+
+	assert_in_range(lose_windows(r, window_pkts), window_pkts, r->e->sent_slots - 1);
+}
+
+/* None is left, as when other paths' packets leave by this one: what needs no more goes first. */
+static void there_is_no_room_to_split(void **state)
+{
+	struct rig *r = *state;
+
+	assert_true(lose_windows(r, (uint16_t)r->e->sent_slots) >= r->e->sent_slots);
 }
 
 #define test_jumbo(name) cmocka_unit_test_setup_teardown(name, jumbo_setup, rig_teardown)
@@ -471,6 +489,7 @@ int main(void)
 		test_jumbo(parts_are_acknowledged),
 		test_jumbo(what_was_lost_leaves_in_parts),
 		test_jumbo(a_full_window_is_lost),
+		test_jumbo(there_is_no_room_to_split),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
