@@ -49,11 +49,12 @@ static bool is_nan(uint32_t dtype, const uint8_t *at)
 	uint16_t half;
 	float f;
 	double d;
-	memcpy(&half, at, 2);
 	switch (dtype) {
 	case REDUCE_F16:
+		memcpy(&half, at, 2);
 		return (half & 0x7fff) > 0x7c00;
 	case REDUCE_BF16:
+		memcpy(&half, at, 2);
 		return (half & 0x7fff) > 0x7f80;
 	case REDUCE_F32:
 		memcpy(&f, at, 4);
