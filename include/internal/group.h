@@ -62,7 +62,8 @@ enum group_flag {
 	GROUP_SWITCHABLE = 16, /* PULL: the member can take part in a round at a switch */
 	GROUP_SWITCHED = 32,   /* PULL: the job is done: the member has the result of its round */
 	GROUP_UNSWITCHED = 64, /* PULL: the job has failed, for job_error */
-	GROUP_FLAGS = 127,
+	GROUP_WITHDRAWN = 128, /* PULL: nobody waits for the one before, of request `job` */
+	GROUP_FLAGS = 255,
 };
 
 struct group_request {
@@ -79,7 +80,7 @@ struct group_request {
 	uint32_t cursor;    /* INFO: of the page; 0: the first */
 	uint32_t job_error; /* PULL, UNSWITCHED: an errno */
 	uint64_t joined;    /* JOIN again: as the answer to the first one said */
-	uint64_t job;	    /* PULL, SWITCHED, UNSWITCHED: round of the job */
+	uint64_t job;	    /* PULL, SWITCHED, UNSWITCHED: round of the job; WITHDRAWN: see there */
 	uint32_t job_attempt;
 	uint32_t switches;			/* CREATE: how many */
 	uint32_t switch_ip[GROUP_SWITCHES_MAX]; /* IPv4, the first byte in the low bits */

@@ -550,6 +550,51 @@ static void a_removed_group_is_not_due(void **state)
 	}
 }
 
+/* The owner hears at once of a pull, or that the pull before is over. */
+static void pulls(struct world *w, uint64_t member, uint32_t flags)
+{
+	struct group_request r = ask(GROUP_PULL);
+
+	r.member = member;
+	r.flags = flags;
+	r.job = w->requests;
+	groups_request(w->groups, 0, ++w->requests, &r);
+}
+
+/* A pull that has timed out at its node takes no part in a round at a switch: the owner waits for
+ * the member's next pull. One that a job has just answered ends the job at once. */
+static void a_pull_that_has_ended_takes_no_part(void **state)
+{
+	struct world *w = world_new(15, 0, "bsp", WORLD_SWITCHES);
+	struct group_request r = ask(GROUP_JOIN);
+	struct group *g = world_group(w);
+	struct group_answer answer;
+	char text[128];
+
+	for (r.member = 77; r.member < 79; r.member++)
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	r = ask(GROUP_PUSH);
+	r.clock = 1;
+	for (r.member = 77; r.member < 79; r.member++) {
+		world_contribution(w, r.member, 1, 1);
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	}
+	while (g->task != GROUP_TASK_GATHER)
+		world_run(w, WORLD_MS);
+	pulls(w, 77, GROUP_SWITCHABLE);
+	pulls(w, 77, GROUP_WITHDRAWN);
+	pulls(w, 78, GROUP_SWITCHABLE);
+	assert_int_equal(g->task, GROUP_TASK_GATHER);
+	pulls(w, 77, GROUP_SWITCHABLE);
+	assert_int_equal(g->task, GROUP_TASK_SWITCH);
+	pulls(w, 77, GROUP_WITHDRAWN);
+	assert_int_equal(g->task, GROUP_TASK_REDUCE);
+	world_run(w, 3000 * WORLD_MS);
+	assert_int_equal(g->result, 1); /* by the hosts */
+	assert_int_equal(g->fallen, 1);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -571,6 +616,7 @@ int main(void)
 		cmocka_unit_test(a_round_does_not_wait_for_a_lost_decision),
 		cmocka_unit_test(a_lost_attempt_is_passed_over),
 		cmocka_unit_test(a_removed_group_is_not_due),
+		cmocka_unit_test(a_pull_that_has_ended_takes_no_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,7 @@ static void swarm(uint64_t seed, bool swaps, bool faults)
 
 	w->loss = faults ? world_random(w, 20) : 0;
 	w->doubles = faults ? 10 : 0;
+	w->pulls_end = faults;
 	for (uint32_t i = 0; i < 12; i++) {
 		world_run(w, (1 + world_random(w, 300)) * WORLD_MS);
 		if (faults)

@@ -179,10 +179,12 @@ static bool world_reduce(void *arg, struct group *g, const char *target,
 		strcpy(w->sources[i], world_named(w, &sources[i]));
 		all &= *w->sources[i] && world_there(w, w->sources[i]);
 	}
-	if (world_there(w, target))
+	if (world_there(w, target)) {
 		assert_true(resume);
+		all = true; /* it has ended before */
+	}
 	e = world_add(w, WORLD_TASK, all ? world_delay(w) : 3000 * WORLD_MS);
-	e->status = all || world_there(w, target) ? 0 : -ETIMEDOUT;
+	e->status = all ? 0 : -ETIMEDOUT;
 	return true;
 }
 
@@ -619,7 +621,7 @@ static void world_answer(void *arg, uint32_t node, uint64_t request, int32_t sta
 	struct world_event *e;
 
 	assert_non_null(memchr(text, 0, 256));
-	if (world_random(w, 100) < w->loss)
+	if (request == WORLD_UNHEARD || world_random(w, 100) < w->loss)
 		return;
 	e = world_add(w, WORLD_ANSWER, world_delay(w));
 	e->request = request;
@@ -631,6 +633,24 @@ static void world_answer(void *arg, uint32_t node, uint64_t request, int32_t sta
 	strncpy(e->text, text, sizeof(e->text) - 1);
 	if (answer)
 		e->answer = *answer;
+}
+
+/* Its pull has timed out at its node. It pulls again, and may have forgotten its job. */
+static void world_pulls_again(struct world *w, uint32_t i)
+{
+	struct world_client *c = &w->client[i];
+	struct group_request r = c->join;
+	uint64_t request = c->request;
+
+	r.step = GROUP_PULL;
+	r.flags = GROUP_WITHDRAWN;
+	r.job = request;
+	c->request = WORLD_UNHEARD;
+	world_send(w, i, &r);
+	if (world_random(w, 2))
+		c->report = 0;
+	c->request = ++w->requests;
+	world_ask_state(w, i);
 }
 
 /* ---- events -----------------------------------------------------------------------------------
@@ -666,6 +686,9 @@ static void world_clients(struct world *w)
 			world_next(w, i, CLIENT_PUSHES);
 		else if (c->state == CLIENT_ADDS)
 			world_added(w, i);
+		else if (c->state == CLIENT_PULLS && !c->rejoins && w->pulls_end &&
+			 world_random(w, 8) == 0)
+			world_pulls_again(w, i);
 		else
 			world_ask_state(w, i);
 	}

@@ -21,7 +21,8 @@ enum {
 	WORLD_COUNTED = 1 << 16, /* contributions in published rounds, hashed */
 };
 
-#define WORLD_MS UINT64_C(1000000)
+#define WORLD_MS      UINT64_C(1000000)
+#define WORLD_UNHEARD UINT64_MAX /* request: nobody hears its answer */
 
 enum world_what { WORLD_REQUEST, WORLD_ANSWER, WORLD_TASK, WORLD_STEP };
 
@@ -92,6 +93,7 @@ struct world {
 	uint64_t now_ns, seed, requests;
 	uint32_t owner;		/* incarnation */
 	uint32_t loss, doubles; /* percent */
+	bool pulls_end;		/* some time out at their nodes */
 	struct world_event event[WORLD_EVENTS];
 	uint32_t events;
 	struct world_client client[WORLD_MEMBERS];

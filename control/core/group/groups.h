@@ -402,6 +402,10 @@ void switching_gone(struct group *g, const struct group_member *m);
 bool switching_pull(struct groups *gs, struct group *g, struct group_member *m,
 		    const struct group_waiter *w, const struct group_request *r);
 
+/* Nobody waits any more for the pull, which a job may have answered. */
+void switching_withdrawn(struct groups *gs, struct group *g, struct group_member *m,
+			 uint64_t request);
+
 /* load.c */
 void load_begin(struct groups *gs, struct group *g);
 void load_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,

@@ -318,6 +318,23 @@ static void groups_push(struct groups *gs, struct group *g, const struct group_w
 	rounds_turn(gs, g);
 }
 
+/* The pull of that request has timed out at its node: the member does not wait in it any more. */
+static void groups_withdraw(struct groups *gs, struct group *g, struct group_member *m,
+			    uint64_t request)
+{
+	uint64_t waited = gs->now_ns - m->since_ns;
+
+	switching_withdrawn(gs, g, m, request);
+	if (m->request == 0 || m->request != request)
+		return;
+	list_remove(&m->waits);
+	m->request = 0;
+	m->resumed = false;
+	m->answered_ns = gs->now_ns;
+	m->waiting_ns += waited;
+	g->waiting_ns += waited;
+}
+
 static void groups_pull(struct groups *gs, struct group *g, const struct group_waiter *w,
 			const struct group_request *r)
 {
@@ -327,6 +344,12 @@ static void groups_pull(struct groups *gs, struct group *g, const struct group_w
 		m->seen = r->seen;
 	if (r->flags & GROUP_NOW) {
 		groups_answer(gs, w, g, m);
+		return;
+	}
+	if (r->flags & GROUP_WITHDRAWN) {
+		groups_withdraw(gs, g, m, r->job);
+		groups_answer(gs, w, g, m);
+		rounds_turn(gs, g);
 		return;
 	}
 	m->node = w->node;

@@ -229,6 +229,15 @@ void switching_gone(struct group *g, const struct group_member *m)
 	g->switch_lost |= switching_on(g) && m->in_job;
 }
 
+void switching_withdrawn(struct groups *gs, struct group *g, struct group_member *m,
+			 uint64_t request)
+{
+	if (!m->in_job || g->task != GROUP_TASK_SWITCH || m->job_request != request)
+		return;
+	m->in_job = false;
+	switching_failed(gs, g, ETIMEDOUT); /* it has not heard of its job */
+}
+
 bool switching_pull(struct groups *gs, struct group *g, struct group_member *m,
 		    const struct group_waiter *w, const struct group_request *r)
 {
@@ -243,7 +252,7 @@ bool switching_pull(struct groups *gs, struct group *g, struct group_member *m,
 	}
 	m->in_job = false;
 	if (!report || r->job != g->closing.number || r->job_attempt != g->closing.attempt)
-		switching_failed(gs, g, 0); /* it knows of no job */
+		switching_failed(gs, g, ETIMEDOUT); /* it knows of no job */
 	else if (r->flags & GROUP_UNSWITCHED)
 		switching_failed(gs, g, r->job_error);
 	else if (m->number == g->switch_first)

@@ -38,11 +38,16 @@ void session_group_left(struct control *c, const struct wait *w)
 	const struct message_group *asked = &w->call->message.group;
 	struct message m = {.kind = MESSAGE_GROUP};
 
-	if (asked->ask.step != GROUP_JOIN)
-		return;
 	m.group = *asked;
-	m.group.ask.step = GROUP_LEAVE;
-	m.group.ask.flags = GROUP_LOST;
+	if (asked->ask.step == GROUP_JOIN) {
+		m.group.ask.step = GROUP_LEAVE;
+		m.group.ask.flags = GROUP_LOST;
+	} else if (asked->ask.step == GROUP_PULL && !(asked->ask.flags & GROUP_NOW)) {
+		m.group.ask.flags = GROUP_WITHDRAWN;
+		m.group.ask.job = w->call->message.request;
+	} else {
+		return;
+	}
 	calls_start(c, w->call->node, &m, TABLE_SLOT_NONE, c->config.directory_ns,
 		    session_group_gone, NULL);
 }
