@@ -31,33 +31,20 @@ class Result:
         return [Contributor(*one) for one in raw]
 
 
-class GroupMember:
+class GroupMember(_groups.Membership):
     """Made by Group.join(). With `async with` it leaves with the block."""
 
     def __init__(self, group: Group, member: _sarissa.GroupMember) -> None:
         self.group = group
-        self._member: Optional[_sarissa.GroupMember] = member
+        self._member = member
         self._turn = asyncio.Lock()
         self._idle = asyncio.Event()
         self._idle.set()
-
-    def _joined(self) -> _sarissa.GroupMember:
-        if self._member is None:
-            raise ValueError("the member has left: join again")
-        return self._member
 
     async def _do(self, operation: str, *arguments: Any) -> Any:
         async with self._turn:
             await self._idle.wait()
             return await self.group._node._do(operation, self._joined(), *arguments, ended=self._idle)
-
-    @property
-    def number(self) -> int:
-        return self._joined().number
-
-    @property
-    def clock(self) -> int:
-        return self._joined().clock
 
     async def push(self, array: Any) -> None:
         """Contributes for the next clock. A push whose task is cancelled may count."""

@@ -93,12 +93,10 @@ class Result:
         return len(self.members)
 
 
-class GroupMember:
-    """Made by Group.join(). As a context manager it leaves with the block. For one thread at a time."""
+class Membership:
+    """What members have in common, here and in aio: a place in a group until they leave."""
 
-    def __init__(self, group: Group, cohort: Optional[str]) -> None:
-        self.group = group
-        self._member: Optional[_sarissa.GroupMember] = group._node._open().group_join(group.name, cohort)
+    _member: Optional[_sarissa.GroupMember]
 
     def _joined(self) -> _sarissa.GroupMember:
         if self._member is None:
@@ -114,6 +112,14 @@ class GroupMember:
     def clock(self) -> int:
         """Of the last push. A joiner has the group's; a pull may move it on (k-of-n, auto)."""
         return self._joined().clock
+
+
+class GroupMember(Membership):
+    """Made by Group.join(). As a context manager it leaves with the block. For one thread at a time."""
+
+    def __init__(self, group: Group, cohort: Optional[str]) -> None:
+        self.group = group
+        self._member = group._node._open().group_join(group.name, cohort)
 
     def push(self, array: Any) -> None:
         """Contributes for the next clock, without waiting for others. Late: the policy refuses it as
