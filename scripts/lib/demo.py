@@ -253,4 +253,5 @@ def main():
 
 
 os.umask(0o022)
+shell.debian_tools_only()
 shell.main("demo", main)

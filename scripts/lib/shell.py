@@ -13,6 +13,8 @@ from . import process
 
 ROOT = Path(__file__).resolve().parents[2]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+DEBIAN = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+TOOLS = ("python3", "meson", "ninja")
 _inherited = set()  # processes of the shell that became this script
 
 
@@ -32,6 +34,14 @@ def build_dir():
 def daemons_dir():
     """The build of the daemons: $SARISSA_DAEMONS, or as the rest."""
     return Path(os.environ.get("SARISSA_DAEMONS", build_dir())).resolve()
+
+
+def debian_tools_only():
+    """Takes folders with another python3, meson or ninja than Debian's out of PATH: those do not see Debian's
+    packages. For scripts that build; what a user runs by ours keeps the user's PATH."""
+    kept = [folder for folder in os.environ.get("PATH", "").split(":")
+            if folder in DEBIAN or not any(os.access(f"{folder}/{name}", os.X_OK) for name in TOOLS)]
+    os.environ["PATH"] = ":".join(kept + [folder for folder in DEBIAN if folder not in kept])
 
 
 def say(text):

@@ -367,5 +367,6 @@ def run_steps(steps, args, score):
 
 
 if __name__ == "__main__":
+    shell.debian_tools_only()
     shutil.which("meson") or say("test: meson is not there yet; setup brings it")
     shell.main("test", main)

@@ -55,7 +55,7 @@ def check_format(names):
 
 def check_targets(build):
     """Nothing built in one of the processes may be made of another's sources."""
-    done = subprocess.run(["meson", "introspect", "--targets", build], capture_output=True,
+    done = subprocess.run(["/usr/bin/meson", "introspect", "--targets", build], capture_output=True,
                           text=True)
     if done.returncode:
         yield f"{build}: meson introspect: {done.stderr.strip()}"

@@ -31,7 +31,7 @@ def with_pip(folder):
 
 
 def with_meson(folder):
-    run("meson", "install", "-C", BUILD, "--no-rebuild", "--tags", "python-runtime", "--destdir", folder)
+    run("/usr/bin/meson", "install", "-C", BUILD, "--no-rebuild", "--tags", "python-runtime", "--destdir", folder)
     return next(folder.glob("**/sarissa/__init__.py")).parents[1]
 
 
