@@ -230,6 +230,17 @@ def scratch():
         shutil.rmtree(path, ignore_errors=True)
 
 
+def copy_build(to, *parts):
+    """Copies those parts of the build, which any user may run even where the checkout lies in a folder that is
+    closed to others. They lie below `to` as in the build, with the library."""
+    library = next((build_dir() / "client").glob("libsarissa.so.*.*.*"))
+    for part, name in [(build_dir() / part, part) for part in parts] + [
+            (library, f"client/{name}") for name in ("libsarissa.so.0", "libsarissa.so")]:
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(part, to / name)
+    to.chmod(0o755)
+
+
 def make_file(path, size):
     """Random bytes; returns their digest."""
     digest = hashlib.blake2b()

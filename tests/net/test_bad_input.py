@@ -30,8 +30,8 @@ def one_line(done, *words):
     return done.returncode
 
 
-def daemon(kind, *argv, wrapper=()):
-    return subprocess.run([str(a) for a in (*wrapper, nodes.binary(kind), *argv)],
+def daemon(kind, *argv, wrapper=(), program=None):
+    return subprocess.run([str(a) for a in (*wrapper, program or nodes.binary(kind), *argv)],
                           capture_output=True, text=True, timeout=30)
 
 
@@ -73,8 +73,10 @@ def dataplane_that_cannot_start():
         own.mkdir()
         os.chown(own, NOBODY, NOBODY)
         wrapper = ("setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups")
+        program = "dataplane/sarissa-dataplane"
+        netlib.copy_build(directory / "build", program)
         one_line(daemon("dataplane", "--rundir", own, *common[2:], "--port", "af_xdp:lo",
-                        wrapper=wrapper), "root")
+                        wrapper=wrapper, program=directory / "build" / program), "as root")
 
 
 def control_that_cannot_start():

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import netlib
 from lib import options
-from netlib import build_dir
 
 USER = 65534
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # of a log line that goes to no journal
 MIB = 1 << 20
+PROGRAMS = {"sarissa": "client/cli/sarissa", "sarissa-dataplane": "dataplane/sarissa-dataplane",
+            "sarissa-control": "control/sarissa-control"}
 
 
 class Home:
@@ -31,14 +32,8 @@ class Home:
     def __enter__(self):
         self.dir = Path(tempfile.mkdtemp(prefix="sl", dir="/tmp"))
         self.run_dir = self.dir / "run"
-        for path in (self.run_dir, self.dir / "bin", self.dir / "lib"):
-            path.mkdir()
-        for name in ("client/cli/sarissa", "dataplane/sarissa-dataplane",
-                     "control/sarissa-control"):
-            shutil.copy(build_dir() / name, self.dir / "bin")
-        library = next((build_dir() / "client").glob("libsarissa.so.*.*.*"))
-        for name in ("libsarissa.so.0", "libsarissa.so"):
-            shutil.copy(library, self.dir / "lib" / name)
+        self.run_dir.mkdir()
+        netlib.copy_build(self.dir / "build", *PROGRAMS.values())
         os.chown(self.run_dir, USER, USER)
         os.chmod(self.run_dir, 0o700)
         os.chmod(self.dir, 0o755)
@@ -54,12 +49,11 @@ class Home:
                               timeout=netlib.TASK_S, capture_output=True, **options)
 
     def env(self):
-        return {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": str(self.run_dir),
-                "LD_LIBRARY_PATH": str(self.dir / "lib")}
+        return {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": str(self.run_dir)}
 
     def wrapped(self, program, *argv):
         return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs",
-                "--inh-caps=-all", "--bounding-set=-all", self.dir / "bin" / program,
+                "--inh-caps=-all", "--bounding-set=-all", self.dir / "build" / PROGRAMS[program],
                 *map(str, argv)]
 
     def local(self, *argv, **options):

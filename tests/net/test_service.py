@@ -8,7 +8,6 @@ import ctypes
 import os
 import re
 import resource
-import shutil
 import signal
 import socket
 import struct
@@ -60,10 +59,8 @@ class Service(Cluster):
     def __init__(self, count, directory):
         super().__init__(count, daemons=False)
         self.programs = directory / "programs"
-        for part in ("dataplane/sarissa-dataplane", "control/sarissa-control",
-                     "ebpf/xdp_redirect.bpf.o"):
-            (self.programs / part).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(netlib.build_dir() / part, self.programs / part)
+        netlib.copy_build(self.programs, "dataplane/sarissa-dataplane", "control/sarissa-control",
+                          "ebpf/xdp_redirect.bpf.o")
         directory.chmod(0o755)
 
     def __exit__(self, kind, *_):

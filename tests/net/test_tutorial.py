@@ -67,12 +67,7 @@ class Home:
 
     def __enter__(self):
         self.dir = Path(tempfile.mkdtemp(prefix="st", dir="/tmp"))
-        for name in FILES:
-            (self.dir / "build" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(build_dir() / name, self.dir / "build" / name)
-        library = next((build_dir() / "client").glob("libsarissa.so.*.*.*"))
-        for name in ("libsarissa.so.0", "libsarissa.so"):
-            shutil.copy(library, self.dir / "build/client" / name)
+        netlib.copy_build(self.dir / "build", *FILES)
         shutil.copytree(build_dir() / "client/python/sarissa", self.dir / "build/client/python/sarissa",
                         ignore=shutil.ignore_patterns("*.p"))
         (self.dir / "examples").mkdir()

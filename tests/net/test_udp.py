@@ -17,6 +17,9 @@ UDP = ("--vdev", "udp")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all",
           "--bounding-set=-all", "--no-new-privs")
 
+PROGRAMS = {"dataplane": "dataplane/sarissa-dataplane", "control": "control/sarissa-control",
+            "cli": "client/cli/sarissa"}
+
 
 def bursts(counters):
     return counters["tx_pkts"] / max(1, counters["io_tx_bursts"])
@@ -134,6 +137,7 @@ class Local:
             network.run("ip", "netns", "add", self.netns)
             network.run("ip", "-n", self.netns, "link", "set", "lo", "up")
             self.directory.chmod(0o755)
+            netlib.copy_build(self.directory / "build", *PROGRAMS.values())
             for node, port in enumerate(self.ports):
                 self.begin(node, port)
             for node in range(len(self.ports)):
@@ -170,6 +174,10 @@ class Local:
     def rundir(self, node):
         return self.directory / f"node{node}"
 
+    def program(self, kind, wrapper):
+        """For another user: the copy, as he may not be allowed to enter the checkout."""
+        return self.directory / "build" / PROGRAMS[kind] if wrapper else nodes.binary(kind)
+
     def argv(self, *argv):
         return [str(a) for a in ("ip", "netns", "exec", self.netns, *self.wrapper, *argv)]
 
@@ -177,12 +185,12 @@ class Local:
         with open(self.directory / f"{kind}{node}.log", "w") as log:
             library = self.preload.get(node) if kind == "dataplane" else None
             self.children.append(subprocess.Popen(
-                self.argv(*(["env", f"LD_PRELOAD={library}"] if library else []), nodes.binary(kind), *argv),
+                self.argv(*(["env", f"LD_PRELOAD={library}"] if library else []), self.program(kind, self.wrapper), *argv),
                 stdout=log, stderr=log, start_new_session=True))
 
     def sarissa(self, node, *argv, **how):
         socket = self.rundir(node) / "control.sock"
-        return subprocess.run(self.argv(nodes.binary("cli"), "--socket", socket, *argv),
+        return subprocess.run(self.argv(self.program("cli", self.wrapper), "--socket", socket, *argv),
                               capture_output=True, timeout=120, **how)
 
     def cross(self, size):
@@ -253,7 +261,7 @@ def one_line(pair, port, *words, options=(), wrapper=()):
     rundir = pair.directory / ("other-user" if wrapper else "other")
     rundir.mkdir(exist_ok=True)
     os.chown(rundir, 65534, 65534)
-    argv = pair.argv(*wrapper, nodes.binary("dataplane"), "--rundir", rundir, "--port", port,
+    argv = pair.argv(*wrapper, pair.program("dataplane", wrapper), "--rundir", rundir, "--port", port,
                      "--store", 16, *options)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
     lines = done.stderr.strip().splitlines()
