@@ -216,7 +216,7 @@ static void an_original_is_the_directory_s_to_end(void **state)
 
 	meet(f, COORDINATOR);
 	m = sum_of_two(f, &part);
-	assert_int_equal(objects_insert(f->core, &m.combine.id, "", 2 * CHUNK, 3, CHUNK,
+	assert_int_equal(objects_insert(f->core, &m.combine.id, "", NULL, 2 * CHUNK, 3, CHUNK,
 					OBJECT_CREATING, &slot),
 			 0);
 	objects_seal(f->core, slot, true);

@@ -114,8 +114,8 @@ static bool shell_put(void *arg, struct group *g, const char *name, const char *
 		return shell_later(c, s, -EEXIST);
 	if (t)
 		control_generation_after(c, t->generation);
-	if (objects_insert(c, &id, name, length, control_generation(c), c->dataplane.chunk_bytes,
-			   OBJECT_CREATING, &s->slot) != 0)
+	if (objects_insert(c, &id, name, NULL, length, control_generation(c),
+			   c->dataplane.chunk_bytes, OBJECT_CREATING, &s->slot) != 0)
 		return false;
 	s->generation = c->table->slot[s->slot].generation;
 	memcpy(c->memory + c->table->slot[s->slot].offset, bytes, length);

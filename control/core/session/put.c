@@ -55,8 +55,8 @@ static int session_place(struct control *c, const struct session *s, const struc
 		return error;
 	if (t) /* later than the tombstone: the owner may get that after this object */
 		control_generation_after(c, t->generation);
-	error = objects_insert(c, id, name, size, control_generation(c), c->dataplane.chunk_bytes,
-			       OBJECT_CREATING, slot);
+	error = objects_insert(c, id, name, NULL, size, control_generation(c),
+			       c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
 	if (error)
 		objects_no_room(c, error, size, why);
 	else

@@ -20,6 +20,11 @@ const char *objects_name(struct control *c, uint32_t slot)
 	return (const char *)c->table + c->table->names_offset + (uint64_t)slot * OBJECT_NAME_BYTES;
 }
 
+const struct object_meta *objects_meta(struct control *c, uint32_t slot)
+{
+	return &objects_at(c, slot)->described;
+}
+
 /* The writer's half of the sequence lock: object_slot_read has the other. */
 static struct object_slot *objects_write(struct control *c, uint32_t slot)
 {
@@ -331,9 +336,9 @@ void objects_set_creator(struct control *c, uint32_t slot, const struct control_
 	c->table->slot[slot].creator = who->process;
 }
 
-int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
-		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
-		   uint32_t *slot)
+int objects_insert(struct control *c, const struct object_id *id, const char *name,
+		   const struct object_meta *meta, uint64_t size, uint64_t generation,
+		   uint32_t chunk_bytes, enum object_state state, uint32_t *slot)
 {
 	uint32_t range, i;
 	struct object *o;
@@ -357,6 +362,8 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 	list_init(&o->serves);
 	list_init(&o->mirrors);
 	o->range = range;
+	if (meta)
+		o->described = *meta;
 	c->store->objects.count++;
 	objects_fill(c, i, id, name, size, generation, chunk_bytes);
 	objects_set_state(c, i, state);

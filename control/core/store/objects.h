@@ -9,6 +9,7 @@
 #define SARISSA_CONTROL_CORE_STORE_OBJECTS_H
 
 #include "core/base/allocator.h"
+#include "internal/object_meta.h"
 #include "internal/object_table.h"
 #include "core/base/list.h"
 #include "core/message/message.h"
@@ -39,6 +40,7 @@ struct object {			/* one per slot; the part that clients do not see */
 	struct participant *participant; /* CREATING: a reduce builds it */
 	struct creation *creation; /* CREATING: a client writes it in a private staging buffer */
 	struct call *announce;
+	struct object_meta described;
 	uint64_t pinned_scan; /* the last scan that found a pin */
 	uint64_t rate;	      /* bytes per second at which it arrived, until that is announced */
 	uint32_t range;
@@ -97,6 +99,8 @@ uint32_t objects_find(struct control *c, const struct object_id *id);
 /* Whether the slot still is that object (and not a zombie). */
 bool objects_is(struct control *c, uint32_t slot, uint64_t generation);
 const char *objects_name(struct control *c, uint32_t slot);
+/* Until the object is gone. Never NULL: without metadata its length is 0. */
+const struct object_meta *objects_meta(struct control *c, uint32_t slot);
 
 /* Only the word that readers see. */
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
@@ -110,11 +114,12 @@ void objects_set_staged(struct control *c, uint32_t slot);
 /* Bytes of copies that may be evicted, if the nodes of their pinned replicas live. */
 uint64_t objects_evictable_bytes(struct control *c);
 
-/* Makes an object, evicting others for its space. Sets *slot, or returns -EFBIG, -ENOSPC, or
- * -EAGAIN: there may be room when other nodes have answered (room_await, replica_answered). */
-int objects_insert(struct control *c, const struct object_id *id, const char *name, uint64_t size,
-		   uint64_t generation, uint32_t chunk_bytes, enum object_state state,
-		   uint32_t *slot);
+/* Makes an object, evicting others for its space; meta may be NULL: none. Sets *slot, or returns
+ * -EFBIG, -ENOSPC, or -EAGAIN: there may be room when other nodes have answered (room_await,
+ * replica_answered). */
+int objects_insert(struct control *c, const struct object_id *id, const char *name,
+		   const struct object_meta *meta, uint64_t size, uint64_t generation,
+		   uint32_t chunk_bytes, enum object_state state, uint32_t *slot);
 /* Bytes before watermark are readable. */
 void objects_publish(struct control *c, uint32_t slot, uint64_t watermark);
 /* The whole object is final; the caller announces it. */

@@ -176,8 +176,9 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 	if (fetch_is_here(c, f, got))
 		return -EEXIST;
 	error = objects_valid(got->generation, got->size, got->chunk_bytes)
-			? objects_insert(c, &f->by_id.id, got->name, got->size, got->generation,
-					 got->chunk_bytes, OBJECT_FETCHING, &f->slot)
+			? objects_insert(c, &f->by_id.id, got->name, NULL, got->size,
+					 got->generation, got->chunk_bytes, OBJECT_FETCHING,
+					 &f->slot)
 			: -EPROTO;
 	if (error == -EAGAIN && fetch_awaits_room(c, f))
 		return error;

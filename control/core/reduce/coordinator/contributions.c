@@ -179,8 +179,8 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	if (c->table == NULL || objects_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
 		error = c->table ? -EEXIST : -EAGAIN;
 	else
-		error = objects_insert(c, &r->by_id.id, r->want.name, r->from.size, generation,
-				       r->from.chunk_bytes, OBJECT_CREATING, &slot);
+		error = objects_insert(c, &r->by_id.id, r->want.name, NULL, r->from.size,
+				       generation, r->from.chunk_bytes, OBJECT_CREATING, &slot);
 	r->sum.roomless = error == -EAGAIN && c->table != NULL;
 	if (r->sum.roomless)
 		return; /* until reduce_roomless */
@@ -446,8 +446,8 @@ static bool reduce_adopt(struct control *c, struct message_got *got)
 
 	if (c->table == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != got->size ||
 	    got->size == 0 || objects_find(c, &got->id) != TABLE_SLOT_NONE ||
-	    objects_insert(c, &got->id, got->name, got->size, got->generation, got->chunk_bytes,
-			   OBJECT_FETCHING, &slot))
+	    objects_insert(c, &got->id, got->name, NULL, got->size, got->generation,
+			   got->chunk_bytes, OBJECT_FETCHING, &slot))
 		return false;
 	memcpy(c->memory + c->table->slot[slot].offset, got->value, got->size);
 	objects_publish(c, slot, got->size);
