@@ -284,7 +284,9 @@ def compare_goes_on_where_it_was_interrupted():
         more = undisturbed(path)
         assert more[:2] == before and len(more) == 3, netlib.tail(done.stderr)
         assert all(row["commit"] and row["measured"] and row["machine"] for row in more), more
-        assert [row["runs"] for row in json.loads(Path(directory, "compare.json").read_text())] == [3]
+        table = json.loads(Path(directory, "compare.json").read_text())
+        runs = [row["runs"] for row in table if row["label"].startswith("sarissa")]
+        assert runs == [3], table  # published rows of peers, if they are of this machine, stand beside it
         done = bench(*again)
         assert "bench: broadcast" not in done.stderr and "1k-on-4" in done.stderr, done
         assert undisturbed(path) == more, "what is there is not measured again"
