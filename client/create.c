@@ -7,6 +7,7 @@
 #include "create.h"
 #include "error.h"
 #include "handle.h"
+#include "interrupt.h"
 
 enum { CREATE_AHEAD_BYTES = 16 << 20 };
 
@@ -66,9 +67,16 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	request.slot = slot;
 	request.generation = generation;
 	bool retried;
+	bool interrupted = interrupt_seen(); /* then control may do it in its own time */
+	struct interrupt before;
+	if (interrupted)
+		before = interrupt_set(NULL);
 	create_unmark(s, pin);
-	int r = handle_command(s, &request, HANDLE_CALL_NS, &retried);
+	int r = handle_command(s, &request, interrupted ? INTERRUPT_TIDY_NS : HANDLE_CALL_NS,
+			       &retried);
 	handle_give_pin(s, pin);
+	if (interrupted)
+		interrupt_set(&before);
 	return r == -ESTALE && retried ? 0 : r;
 }
 

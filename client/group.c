@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "deadline.h"
 #include "error.h"
+#include "interrupt.h"
 
 /* *retried, unless NULL: an earlier control may have done it already. */
 static int group_call(sar *s, const struct group_request *r, int64_t timeout_ns,
@@ -132,6 +133,22 @@ int sar_group_info_get(sar *s, const char *name, sar_group_info *out,
 /* ---- members ----------------------------------------------------------------------------------
  */
 
+/* Of a join that was interrupted: the owner may have a member that nobody knows. */
+static void group_unjoin(sar *s, const struct group_request *join)
+{
+	struct group_request leave = *join;
+	struct session_request request = handle_request(SESSION_GROUP, NULL);
+	struct mux_tail tail = {{&leave, sizeof(leave)}, -1};
+	struct mux_result result;
+	struct interrupt before = interrupt_set(NULL);
+	leave.step = GROUP_LEAVE;
+	request.size = sizeof(leave);
+	mux_call(&s->mux, &request, &tail, sizeof(struct group_answer),
+		 deadline_after(INTERRUPT_TIDY_NS), &result);
+	mux_result_free(&result);
+	interrupt_set(&before);
+}
+
 int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **out)
 {
 	struct group_request request;
@@ -139,6 +156,10 @@ int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **ou
 	int r = group_ask_join(&request, name, cohort);
 	if (r == 0)
 		r = group_call(s, &request, HANDLE_CALL_NS, &answer, NULL);
+	if (r == -EINTR) {
+		group_unjoin(s, &request);
+		return error_set(r, INTERRUPT_TEXT);
+	}
 	if (r < 0)
 		return r;
 	sar_member *m = group_member_new(s, &request, &answer);

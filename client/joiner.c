@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include "deadline.h"
 #include "error.h"
+#include "interrupt.h"
 #include "queue.h"
 #include "rejoin.h"
 
@@ -23,9 +24,17 @@ static bool joiner_wanted(struct sar *s)
 	return wanted;
 }
 
+/* The connection is being closed: what is under way is of no use. */
+static bool joiner_stopped(void *arg)
+{
+	return atomic_load(&((struct joiner *)arg)->stop);
+}
+
 static void *joiner_run(void *arg)
 {
 	struct sar *s = arg;
+	struct interrupt stops = {.asked = joiner_stopped, .arg = &s->joiner};
+	interrupt_set(&stops);
 	struct joiner *j = &s->joiner;
 	int r;
 	do

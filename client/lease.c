@@ -7,6 +7,7 @@
 #include "deadline.h"
 #include "error.h"
 #include "handle.h"
+#include "interrupt.h"
 #include "lease.h"
 
 struct leases_one {
@@ -128,6 +129,8 @@ static int lease_command(sar *s, struct session_request *request, struct mux_res
 		int r = handle_call(s, request, NULL, 0, HANDLE_CALL_NS, result);
 		if (r != -EAGAIN || i == LEASE_TRIES)
 			return r;
+		if (interrupt_wanted())
+			return error_set(-EINTR, INTERRUPT_TEXT);
 		nanosleep(&(struct timespec){0, LEASE_PAUSE_NS}, NULL);
 	}
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "deadline.h"
 #include "error.h"
+#include "interrupt.h"
 
 enum {
 	MUX_BUCKETS = 64,  /* at first */
@@ -357,7 +358,7 @@ static void mux_poll(struct mux *m, const struct mux_call *call, short events, i
 {
 	struct pollfd on[2] = {{.fd = m->fd, .events = events},
 			       {.fd = m->wake_fd, .events = POLLIN}};
-	poll(on, mux_waits(call->op) ? 2 : 1, deadline_poll_ms(deadline_ns));
+	poll(on, mux_waits(call->op) ? 2 : 1, deadline_poll_ms(interrupt_until(deadline_ns)));
 }
 
 /* Under lock, which is given up while it reads: waits for a packet, takes all that are there. */
@@ -391,6 +392,7 @@ static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
 	if (m->sleepers)
 		m->sleepers->before = call;
 	m->sleepers = call;
+	deadline_ns = interrupt_until(deadline_ns);
 	if (deadline_ns == DEADLINE_NEVER) {
 		pthread_cond_wait(call->wake, &m->lock);
 	} else {
@@ -452,7 +454,10 @@ static int mux_write(struct mux *m, const struct mux_call *call, struct session_
 			return -ESHUTDOWN;
 		pthread_mutex_unlock(&m->lock);
 		mux_poll(m, call, POLLOUT, deadline_ns);
+		bool interrupted = interrupt_wanted();
 		pthread_mutex_lock(&m->lock);
+		if (interrupted)
+			return -EINTR;
 	}
 	return call->error;
 }
@@ -463,6 +468,8 @@ static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *o
 	if (!call->done) {
 		call->abandoned = true;
 		out->abandoned = true;
+		if (interrupt_seen())
+			return -EINTR;
 		return mux_ended(m, call->op) ? -ESHUTDOWN : -ETIMEDOUT;
 	}
 	int error = call->error;
@@ -484,6 +491,19 @@ static int mux_give_up(struct mux *m, struct mux_call *call, int error)
 		mux_unlink(m, call);
 	mux_call_free(call);
 	return error;
+}
+
+/* Under lock, which is given up while it asks. Another thread reads meanwhile. */
+static bool mux_interrupted(struct mux *m)
+{
+	if (!interrupt_due())
+		return interrupt_seen();
+	if (!m->reading)
+		mux_hand_over(m);
+	pthread_mutex_unlock(&m->lock);
+	bool wanted = interrupt_wanted();
+	pthread_mutex_lock(&m->lock);
+	return wanted;
 }
 
 static int mux_exchange(struct mux *m, struct session_request *request, const struct mux_tail *tail,
@@ -508,7 +528,8 @@ static int mux_exchange(struct mux *m, struct session_request *request, const st
 				mux_sleep(m, call, deadline_ns);
 			else
 				mux_read(m, call, deadline_ns);
-		} while (!call->done && !mux_ended(m, call->op) && deadline_left(deadline_ns) > 0);
+		} while (!call->done && !mux_ended(m, call->op) && deadline_left(deadline_ns) > 0 &&
+			 !mux_interrupted(m));
 		r = mux_finish(m, call, out);
 	}
 	if (!m->reading)
@@ -533,6 +554,8 @@ int mux_call(struct mux *m, struct session_request *request, const struct mux_ta
 				    "whether it runs with 'sarissa doctor'");
 	case -ESHUTDOWN:
 		return error_set(r, MUX_ENDED_TEXT);
+	case -EINTR:
+		return error_set(r, INTERRUPT_TEXT);
 	case -ENOMEM:
 		return error_set(r, "out of memory");
 	default:

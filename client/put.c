@@ -10,6 +10,7 @@
 #include "create.h"
 #include "error.h"
 #include "handle.h"
+#include "interrupt.h"
 #include "lease.h"
 #include "sarissa/sarissa.h"
 
@@ -17,6 +18,7 @@
 
 enum {
 	PUT_BLOCK_BYTES = 1 << 20,
+	PUT_BLOCK_MAX = 64 << 20, /* between two looks whether it is interrupted */
 	PUT_TURNS = 16,
 	PUT_RETRY = 1, /* what stood in the way has gone */
 	PUT_BUSY = 2,  /* it is there, but could not be had */
@@ -61,6 +63,8 @@ static int put_fill(struct put *p, void *to, uint64_t at, uint64_t bytes, int la
 static uint64_t put_block(const struct put *p, uint64_t at, bool grows)
 {
 	uint64_t block_bytes = grows && at / 2 > PUT_BLOCK_BYTES ? at / 2 : PUT_BLOCK_BYTES;
+	if (block_bytes > PUT_BLOCK_MAX)
+		block_bytes = PUT_BLOCK_MAX;
 	return p->size - at < block_bytes ? p->size - at : block_bytes;
 }
 
@@ -72,6 +76,8 @@ static int put_write(struct put *p, sar_buffer *b)
 		uint64_t bytes = put_block(p, at, grows);
 		r = put_fill(p, (uint8_t *)b->data + at, at, bytes, 1);
 		at += bytes;
+		if (r == 0 && interrupt_wanted())
+			r = error_set(-EINTR, INTERRUPT_TEXT);
 		if (r == 0 && at < p->size)
 			r = create_publish(p->s, b, at);
 	}
@@ -114,6 +120,8 @@ static int put_compare_bytes(struct put *p, sar_buffer *b, uint8_t *block)
 		int r = put_await(p, b, at + bytes);
 		if (r == 0)
 			r = put_fill(p, block, at, bytes, 0);
+		if (r == 0 && interrupt_wanted())
+			r = error_set(-EINTR, INTERRUPT_TEXT);
 		if (r < 0)
 			return r;
 		if (memcmp(block, (uint8_t *)b->data + at, bytes) != 0)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "deadline.h"
 #include "error.h"
+#include "interrupt.h"
 
 static const int64_t rejoin_attach_ns = 5000000000, rejoin_least_ns = 1000000000;
 static const int64_t rejoin_pause_ns = 10000000, rejoin_pause_max_ns = 100000000;
@@ -44,11 +45,14 @@ static int rejoin_connect(const char *path, int *out)
 		return error_set(-errno, "cannot make a socket: %s", strerrordesc_np(errno));
 	struct timeval limit = {.tv_sec = rejoin_attach_ns / 1000000000};
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+	int error;
+	do
+		error = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
+	while (error == EINTR && !interrupt_wanted());
+	if (error == 0) {
 		*out = fd;
 		return 0;
 	}
-	int error = errno;
 	close(fd);
 	return rejoin_refused(path, error);
 }
@@ -254,7 +258,7 @@ static int rejoin_once(struct sar *s, int64_t until_ns)
 /* Whether another try may go better. */
 static bool rejoin_may_pass(int error)
 {
-	return error != -EPROTO && error != -EPROTONOSUPPORT && error != -EINVAL;
+	return error != -EPROTO && error != -EPROTONOSUPPORT && error != -EINVAL && error != -EINTR;
 }
 
 static int rejoin_nobody(void)
@@ -265,7 +269,8 @@ static int rejoin_nobody(void)
 /* One try in turn with other threads. */
 static int rejoin_try(struct sar *s, int64_t until_ns)
 {
-	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+	int64_t slice_ns = interrupt_until(until_ns);
+	struct timespec until = {slice_ns / 1000000000, slice_ns % 1000000000};
 	if (pthread_mutex_trylock(&s->joining) != 0 &&
 	    pthread_mutex_clocklock(&s->joining, CLOCK_MONOTONIC, &until) != 0)
 		return error_set(-ETIMEDOUT, "another thread still tries to reach it: wait longer");
@@ -294,6 +299,8 @@ int rejoin(struct sar *s, uint16_t op, int64_t until_ns)
 			continue;
 		if (!rejoin_may_pass(r))
 			return r;
+		if (interrupt_wanted())
+			return error_set(-EINTR, INTERRUPT_TEXT);
 		int64_t left_ns = deadline_left(until_ns);
 		if (left_ns == 0)
 			return rejoin_nobody();

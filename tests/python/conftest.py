@@ -15,11 +15,11 @@ NODES = 4
 
 
 class Local:
-    def __init__(self):
-        self.name = f"python-{os.getpid()}"
-        self.run("up", str(NODES), "--store", "512")
+    def __init__(self, nodes=NODES, name=f"python-{os.getpid()}"):
+        self.name = name
+        self.run("up", str(nodes), "--store", "512")
         self.socket = [self.run("exec", str(node), "--", "printenv", "SARISSA_SOCKET").strip()
-                       for node in range(NODES)]
+                       for node in range(nodes)]
 
     def run(self, verb, *argv, **options):
         name = [f"--name={self.name}"]

@@ -312,7 +312,11 @@ static PyObject *queue_watch(PyObject *object, PyObject *args)
 	PyObject *prefix;
 	if (!PyArg_ParseTuple(args, "KO!", &ticket, &PyUnicode_Type, &prefix))
 		return NULL;
-	struct kept *kept = kept_new(self, prefix);
+	struct kept *kept = kept_new(self, NULL);
+	if (kept && python_prefix(prefix, &kept->name) < 0) {
+		kept_free(kept);
+		return NULL;
+	}
 	if (!kept || queue_keep(self, ticket, kept) < 0)
 		return NULL;
 	return queue_submitted(self, ticket, kept,
@@ -495,10 +499,16 @@ PyObject *completions_new(PyObject *object, PyObject *args)
 	return (PyObject *)self;
 }
 
+static void queue_end(void *q)
+{
+	sar_queue_close(q);
+}
+
 static void queue_dealloc(PyObject *object)
 {
 	struct queue *self = (struct queue *)object;
-	sar_queue_close(self->q);
+	if (self->q)
+		python_end(queue_end, self->q);
 	Py_XDECREF(self->kept); /* now that nobody uses it */
 	Py_XDECREF((PyObject *)self->handle);
 	python_free(object);

@@ -28,6 +28,21 @@ PyObject *creation_new(struct handle *handle, const sar_buffer *buffer)
 	return (PyObject *)self;
 }
 
+static void creation_drop(void *what)
+{
+	struct creation *self = what;
+	sar_abort(self->handle->s, &self->buffer);
+}
+
+/* The same after a signal's handler has raised: control does it in its own time. */
+static void creation_drop_soon(void *what)
+{
+	struct interrupt interrupted = {.wanted = true};
+	struct interrupt before = interrupt_set(&interrupted);
+	creation_drop(what);
+	interrupt_set(&before);
+}
+
 /* Nobody can seal it any more. */
 static void creation_give_up(struct creation *self)
 {
@@ -37,9 +52,7 @@ static void creation_give_up(struct creation *self)
 				  "a Writer was dropped without seal() or abort(): its object is "
 				  "given up") < 0)
 		PyErr_WriteUnraisable(NULL);
-	Py_BEGIN_ALLOW_THREADS
-	sar_abort(self->handle->s, &self->buffer);
-	Py_END_ALLOW_THREADS
+	python_end(creation_drop, self);
 	PyErr_Restore(kind, value, trace);
 }
 
@@ -88,9 +101,9 @@ static PyObject *creation_publish(PyObject *object, PyObject *args)
 	sar_buffer buffer = self->buffer;
 	int r;
 	self->exports++; /* no other thread may end it meanwhile */
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_publish(self->handle->s, &buffer, ready);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	self->exports--;
 	if (buffer.ready > self->buffer.ready)
 		self->buffer.ready = buffer.ready;
@@ -118,14 +131,12 @@ static PyObject *creation_seal(PyObject *object, PyObject *none)
 	if (creation_take(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_seal(self->handle->s, &self->buffer);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0) {
 		python_fail(r, NULL);
-		Py_BEGIN_ALLOW_THREADS
-		sar_abort(self->handle->s, &self->buffer);
-		Py_END_ALLOW_THREADS
+		python_end(r == -EINTR ? creation_drop_soon : creation_drop, self);
 		return NULL;
 	}
 	Py_RETURN_NONE;
@@ -137,9 +148,9 @@ static PyObject *creation_abort(PyObject *object, PyObject *none)
 	if (creation_take(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_abort(self->handle->s, &self->buffer);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		return python_fail(r, NULL);
 	Py_RETURN_NONE;

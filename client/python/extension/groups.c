@@ -35,9 +35,9 @@ PyObject *groups_create(PyObject *object, PyObject *args)
 		return NULL;
 	spec.count = count;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_create(self->s, name, &spec);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return groups_done(r);
 }
 
@@ -48,9 +48,9 @@ PyObject *groups_remove(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "s", &name) || handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_remove(self->s, name);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return groups_done(r);
 }
 
@@ -63,9 +63,9 @@ PyObject *groups_policy(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "ss", &name, &policy) || handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_policy(self->s, name, policy, &version);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return r < 0 ? python_fail(r, NULL) : PyLong_FromUnsignedLongLong(version);
 }
 
@@ -77,9 +77,9 @@ PyObject *groups_explain(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "s", &policy) || handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_policy_explain(self->s, policy, table);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return r < 0 ? python_fail(r, NULL) : PyUnicode_FromString(table);
 }
 
@@ -176,9 +176,9 @@ PyObject *groups_info(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "s", &name) || handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_info_get(self->s, name, &info, groups_take, &pile);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	PyObject *out =
 		r < 0 ? python_fail(r, NULL) : groups_described(&info, pile.item, pile.count);
 	free(pile.item);
@@ -188,12 +188,17 @@ PyObject *groups_info(PyObject *object, PyObject *args)
 /* ---- members ----------------------------------------------------------------------------------
  */
 
+static void groups_leave(void *m)
+{
+	sar_group_leave(m);
+}
+
 PyObject *groups_made(struct handle *handle, sar_member *m)
 {
 	PyTypeObject *type = (PyTypeObject *)handle->member;
 	struct member *made = (struct member *)PyType_GenericAlloc(type, 0);
 	if (!made) {
-		sar_group_leave(m);
+		python_end(groups_leave, m);
 		return NULL;
 	}
 	Py_INCREF(handle);
@@ -211,9 +216,9 @@ PyObject *groups_join(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "sz", &name, &cohort) || handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_join(self->s, name, cohort, &m);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return r < 0 ? python_fail(r, NULL) : groups_made(self, m);
 }
 
@@ -245,9 +250,9 @@ static PyObject *member_leave(PyObject *object, PyObject *none)
 		Py_RETURN_NONE;
 	self->m = NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_leave(m);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return groups_done(r);
 }
 
@@ -255,7 +260,7 @@ static void member_dealloc(PyObject *object)
 {
 	struct member *self = (struct member *)object;
 	if (self->m)
-		sar_group_leave(self->m);
+		python_end(groups_leave, self->m);
 	Py_XDECREF((PyObject *)self->handle);
 	python_free(object);
 }
@@ -267,9 +272,9 @@ static PyObject *member_push(PyObject *object, PyObject *source)
 	if (member_open(self) < 0 || PyObject_GetBuffer(source, &data, 0) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_push(self->m, data.data, (uint64_t)data.bytes);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	PyBuffer_Release(&data);
 	return groups_done(r);
 }
@@ -298,9 +303,9 @@ static PyObject *member_pull(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "L", &timeout_ns) || member_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_pull(self->m, timeout_ns, &result);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		return python_fail(r, NULL);
 	return groups_pulled(self->handle, &result, &result.buffer);
@@ -333,9 +338,9 @@ static PyObject *member_contributors(PyObject *object, PyObject *args)
 	if (!who)
 		return PyErr_NoMemory();
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_group_contributors(self->m, &result, who, SAR_SOURCES_MAX);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	PyObject *list = r < 0 ? python_fail(r, NULL) : groups_contributors(who, r);
 	free(who);
 	return list;

@@ -35,9 +35,9 @@ static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 		return NULL;
 	}
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_open(path, &self->s);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0) {
 		python_fail(r, NULL);
 		Py_CLEAR(self);
@@ -45,10 +45,16 @@ static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 	return (PyObject *)self;
 }
 
+static void handle_close(void *s)
+{
+	sar_close(s);
+}
+
 static void handle_dealloc(PyObject *object)
 {
 	struct handle *self = (struct handle *)object;
-	sar_close(self->s);
+	if (self->s)
+		python_end(handle_close, self->s);
 	Py_XDECREF(self->view);
 	Py_XDECREF(self->creation);
 	Py_XDECREF(self->queue);
@@ -112,9 +118,9 @@ static PyObject *handle_get_by(PyObject *object, PyObject *args, get_function *g
 	    python_name(given, &name) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = get(self->s, name.id, timeout_ns, &buffer);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		python_fail(r, &name);
 	else if (!(view = view_new(self, &buffer)))
@@ -145,10 +151,10 @@ static PyObject *handle_put(PyObject *object, PyObject *args)
 		return NULL;
 	int r = labelled == Py_None ? 0 : python_name(labelled, &label);
 	if (r == 0 && PyObject_GetBuffer(source, &data, 0) == 0) {
-		Py_BEGIN_ALLOW_THREADS
+		PYTHON_WAIT_BEGIN
 		r = sar_put(self->s, name.id, label.text ? label.text : name.text, data.data,
 			    (uint64_t)data.bytes);
-		Py_END_ALLOW_THREADS
+		PYTHON_WAIT_END(r < 0)
 		if (r < 0)
 			python_fail(r, label.text ? &label : &name);
 		PyBuffer_Release(&data);
@@ -169,9 +175,9 @@ static PyObject *handle_create(PyObject *object, PyObject *args)
 	    python_name(given, &name) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_create(self->s, name.id, name.text, size, &buffer);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		python_fail(r, &name);
 	else if (!(creation = creation_new(self, &buffer)))
@@ -187,9 +193,9 @@ static PyObject *handle_delete(PyObject *object, PyObject *given)
 	if (handle_open(self) < 0 || python_name(given, &name) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_delete(self->s, name.id);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		python_fail(r, &name);
 	python_name_end(&name);

@@ -82,10 +82,10 @@ PyObject *handle_reduce(PyObject *object, PyObject *args)
 	if (handle_open(self) < 0 || reduce_request(args, &request) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_reduce(self->s, request.target.id, request.target.text, request.ids, request.count,
 		       &request.how, request.timeout_ns);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		python_fail(r, &request.target);
 	reduce_request_end(&request);
@@ -106,9 +106,9 @@ PyObject *handle_reduce_sources(PyObject *object, PyObject *args)
 	if (!ids) {
 		PyErr_NoMemory();
 	} else {
-		Py_BEGIN_ALLOW_THREADS
+		PYTHON_WAIT_BEGIN
 		r = sar_reduce_sources(self->s, target.id, timeout_ns, ids, SAR_SOURCES_MAX);
-		Py_END_ALLOW_THREADS
+		PYTHON_WAIT_END(r < 0)
 		if (r < 0)
 			python_fail(r, &target);
 		else
@@ -133,9 +133,9 @@ PyObject *handle_reduce_progress(PyObject *object, PyObject *args)
 	if (!ids) {
 		PyErr_NoMemory();
 	} else {
-		Py_BEGIN_ALLOW_THREADS
+		PYTHON_WAIT_BEGIN
 		r = sar_reduce_progress(self->s, target.id, ids, SAR_SOURCES_MAX, &present);
-		Py_END_ALLOW_THREADS
+		PYTHON_WAIT_END(r < 0)
 		if (r < 0)
 			python_fail(r, &target);
 		else
@@ -170,9 +170,9 @@ PyObject *handle_info(PyObject *object, PyObject *given)
 	if (handle_open(self) < 0 || python_name(given, &name) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_info_get(self->s, name.id, &info);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		python_fail(r, &name);
 	python_name_end(&name);
@@ -238,13 +238,13 @@ static PyObject *handle_listed(struct handle *self, const char *prefix)
 	if (handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = of_nodes ? sar_nodes(self->s, nodes_take, &pile)
 		     : sar_list_prefix(self->s, prefix, list_take, &pile);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	PyOS_snprintf(words, sizeof(words), "%s",
 		      *sar_error_detail() ? sar_error_detail() : sar_strerror(r));
-	PyObject *list = pile_list(&pile, of_nodes);
+	PyObject *list = r == -EINTR && PyErr_Occurred() ? NULL : pile_list(&pile, of_nodes);
 	free(pile.item);
 	if (r < 0 && list) {
 		python_fail_with(r, words, NULL, list);
@@ -256,9 +256,15 @@ static PyObject *handle_listed(struct handle *self, const char *prefix)
 PyObject *handle_list(PyObject *self, PyObject *given)
 {
 	struct python_name prefix;
-	if (python_name(given, &prefix) < 0)
+	if (!PyUnicode_Check(given)) {
+		PyErr_SetString(PyExc_TypeError,
+				"names are listed by what they begin with, a str: info() tells of "
+				"one id");
 		return NULL;
-	PyObject *list = handle_listed((struct handle *)self, prefix.text ? prefix.text : "");
+	}
+	if (python_prefix(given, &prefix) < 0)
+		return NULL;
+	PyObject *list = handle_listed((struct handle *)self, prefix.text);
 	python_name_end(&prefix);
 	return list;
 }

@@ -24,9 +24,9 @@ PyObject *leases_open(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "zL", &name, &ttl_ns) || handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_lease(self->s, name, ttl_ns, &lease);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return r < 0 ? python_fail(r, NULL) : PyLong_FromUnsignedLongLong(lease);
 }
 
@@ -37,9 +37,9 @@ PyObject *leases_end(PyObject *object, PyObject *args)
 	if (!PyArg_ParseTuple(args, "K", &lease) || handle_open(self) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_lease_end(self->s, lease);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return lease_done(r, NULL);
 }
 
@@ -66,9 +66,9 @@ static PyObject *leases_by(PyObject *object, PyObject *args, lease_call *call)
 	    python_name(given, &name) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = call(self->s, lease, name.id);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return lease_done(r, &name);
 }
 
@@ -93,8 +93,8 @@ PyObject *leases_expire(PyObject *object, PyObject *args)
 	    python_name(given, &name) < 0)
 		return NULL;
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_expire(self->s, name.id, ttl_ns);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	return lease_done(r, &name);
 }

@@ -6,9 +6,21 @@
  */
 #include "python.h"
 
+#include <errno.h>
 #include <string.h>
 
 int python_name(PyObject *given, struct python_name *out)
+{
+	if (python_prefix(given, out) < 0)
+		return -1;
+	if (!out->text || *out->text)
+		return 0;
+	python_name_end(out);
+	PyErr_SetString(PyExc_ValueError, "a name has one character or more: name the object");
+	return -1;
+}
+
+int python_prefix(PyObject *given, struct python_name *out)
 {
 	*out = (struct python_name){0};
 	if (PyUnicode_Check(given)) {
@@ -85,6 +97,8 @@ PyObject *python_error(int code, const char *words, const struct python_name *na
 PyObject *python_fail_with(int code, const char *words, const struct python_name *name,
 			   PyObject *found)
 {
+	if (code == -EINTR && PyErr_Occurred()) /* what a signal's handler has raised */
+		return NULL;
 	PyObject *nodes = missing_nodes(); /* before anything else may fail */
 	PyObject *error = nodes ? python_error(code, words, name, nodes, found) : NULL;
 	if (error)

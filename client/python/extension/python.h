@@ -14,6 +14,7 @@
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
 #include <stdbool.h>
+#include "interrupt.h"
 #include "sarissa/sarissa.h"
 
 enum { PYTHON_GETBUFFER_SLOT = 1, PYTHON_RELEASEBUFFER_SLOT = 2 };
@@ -48,6 +49,8 @@ struct python_name {
 
 /* From a str or 16 bytes. 0, or -1 with an exception. python_name_end when it is used no more. */
 int python_name(PyObject *given, struct python_name *out);
+/* The same, and a str may be empty. */
+int python_prefix(PyObject *given, struct python_name *out);
 void python_name_end(struct python_name *name);
 
 /* Raises the exception of a negative errno with the words of this thread's last failure; name, or
@@ -67,6 +70,27 @@ PyObject *python_type(PyObject *module, PyType_Spec *spec, const char *name);
 PyObject *python_not_made(PyTypeObject *type, PyObject *args, PyObject *keywords);
 /* Ends an object of a type made from a spec. */
 void python_free(PyObject *self);
+
+/* wait.c: around calls of C that may wait, instead of Py_BEGIN_ALLOW_THREADS and its end. Other
+ * threads of the interpreter run meanwhile. In the main thread the call ends with -EINTR when a
+ * signal's handler raises; then python_fail keeps that exception. When the call has been done all
+ * the same (not failed), the exception comes a little later. */
+#define PYTHON_WAIT_BEGIN                          \
+	{                                          \
+		struct python_wait python_wait_is; \
+		python_wait_begin(&python_wait_is);
+#define PYTHON_WAIT_END(failed)                   \
+	python_wait_end(&python_wait_is, failed); \
+	}
+struct python_wait {
+	PyThreadState *thread;
+	struct interrupt before;
+};
+void python_wait_begin(struct python_wait *wait);
+void python_wait_end(struct python_wait *wait, bool failed);
+/* Calls end(what) for an object that goes, without the interpreter's lock. An exception that is
+ * under way stays; that of a signal's handler comes a little later. */
+void python_end(void (*end)(void *what), void *what);
 
 /* handle.c */
 struct handle {

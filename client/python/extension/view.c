@@ -43,9 +43,9 @@ static PyObject *view_wait(PyObject *object, PyObject *args)
 		return NULL;
 	sar_buffer buffer = self->buffer; /* other threads may wait as well */
 	int r;
-	Py_BEGIN_ALLOW_THREADS
+	PYTHON_WAIT_BEGIN
 	r = sar_wait(self->handle->s, &buffer, upto, timeout_ns);
-	Py_END_ALLOW_THREADS
+	PYTHON_WAIT_END(r < 0)
 	if (buffer.ready > self->buffer.ready)
 		self->buffer.ready = buffer.ready;
 	return r < 0 ? python_fail(r, NULL) : PyLong_FromUnsignedLongLong(self->buffer.ready);

@@ -15,8 +15,8 @@
 
 A view keeps its object pinned in the node's memory until the last view of it (slices and arrays
 included) has gone; nothing is to be released by hand. One node may serve many threads; the
-interpreter runs on while a call waits; Ctrl-C ends a call that waits, after a second at most. After
-fork a child opens its own.
+interpreter runs on while a call waits; Ctrl-C ends every call within a second, also where the node does
+not answer: what was being made is given up. After fork a child opens its own.
 
 close() may be called while other threads wait: they get sarissa.Closed. When the node's control
 process is killed and started again nothing is to be done: calls go on there by themselves, views
@@ -24,22 +24,33 @@ and writers stay as they are.
 
 numpy is needed for arrays only."""
 
+from importlib.util import find_spec
+
+if find_spec(__name__ + "._sarissa") is None:
+    raise ImportError(f"the package in {__path__[0]} has no extension: it is a source folder. Build it with "
+                      "scripts/setup and use build/client/python (PYTHONPATH), or install it: pip install "
+                      "--no-build-isolation .")
+
+from . import _sarissa
 from ._arrays import Tensor
-from ._errors import (Busy, Cancelled, Closed, Deleted, Error, Exists, InvalidArgument, Late, Lost,
-                      NameTooLong, NoAccess, NoNode, NotFound, PartialError, Refused, Restarted,
-                      StoreFull, TimedOut, TooLarge, TooManyViews, Unavailable, VersionMismatch)
+from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, Error, Exists, Interrupted, InUse,
+                      InvalidArgument, Late, Lost, NameTooLong, NoAccess, NoNode, NotFound, OutOfMemory,
+                      PartialError, QuotaExceeded, Refused, Restarted, StorageError, StoreFull, TimedOut, TooLarge,
+                      TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch)
 from ._names import DTYPES, OPS, id_of
 from ._groups import Contributor, Group, GroupMember, Result
 from ._leases import Lease
 from ._node import Info, Member, Node, open
-from ._sarissa import version as __version__
 from ._streams import Reader, Writer
 from ._watch import Event, Watch
 
+__version__ = _sarissa.version
+
 __all__ = [
-    "Busy", "Cancelled", "Closed", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists", "Group",
-    "GroupMember", "Info", "InvalidArgument", "Late", "Lease", "Lost", "Member", "NameTooLong", "NoAccess",
-    "NoNode", "Node", "NotFound", "OPS", "PartialError", "Reader", "Refused", "Restarted", "Result",
-    "StoreFull", "Tensor", "TimedOut", "TooLarge", "TooManyViews", "Unavailable", "VersionMismatch", "Watch",
-    "Writer", "__version__", "id_of", "open",
-]
+    "Busy", "Cancelled", "ClockAhead", "Closed", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
+    "Group", "GroupMember", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "Lost", "Member",
+    "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
+    "Reader", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
+    "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "Watch", "Writer", "__version__",
+    "id_of",
+]  # not open: `from sarissa import *` leaves Python's as it is

@@ -47,6 +47,18 @@ class StoreFull(Error):
     """The store, or a table, has no room (ENOSPC)."""
 
 
+class QuotaExceeded(StoreFull):
+    """This user has as many bytes, or objects, on this node as it may have (EDQUOT)."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """This process has no memory, or no room for addresses (ENOMEM)."""
+
+
+class StorageError(Error):
+    """A disk of the node fails (EIO)."""
+
+
 class TooLarge(Error):
     """Larger than the whole store (EFBIG)."""
 
@@ -76,7 +88,28 @@ class Late(Error):
 
 
 class TooManyViews(Error):
-    """More than 1,024 views and writers on one connection (EMFILE)."""
+    """More than 1,024 views and writers on one connection (EMFILE). A Node opens further connections by itself, so
+    that only the limits of the node count."""
+
+
+class InUse(Error):
+    """An operation of a queue has this member or buffer (EBUSY)."""
+
+
+class ClockAhead(Error):
+    """The clock of a node is more than an hour ahead (ERANGE); the words name the nodes."""
+
+
+class Unsupported(Error):
+    """The switch cannot compute that (ENOTSUP)."""
+
+
+class Unreachable(Error, ConnectionError):
+    """No switch answers at this address (ENETUNREACH)."""
+
+
+class Interrupted(Error, InterruptedError):
+    """A signal has ended the call (EINTR). Where its handler raises, that exception comes instead."""
 
 
 class Busy(Error, BlockingIOError):
@@ -114,6 +147,8 @@ KINDS: Dict[int, Type[Error]] = {
     errno.ERESTART: Restarted, errno.ECANCELED: Cancelled, errno.EMFILE: TooManyViews, errno.ETIME: Late,
     errno.EAGAIN: Busy, errno.ECONNREFUSED: Refused, errno.ENOTCONN: NoNode, errno.EACCES: NoAccess,
     errno.EPROTONOSUPPORT: VersionMismatch, errno.EPROTO: VersionMismatch, errno.ESHUTDOWN: Closed,
+    errno.EDQUOT: QuotaExceeded, errno.ENOMEM: OutOfMemory, errno.EIO: StorageError, errno.EBUSY: InUse,
+    errno.ERANGE: ClockAhead, errno.ENOTSUP: Unsupported, errno.ENETUNREACH: Unreachable, errno.EINTR: Interrupted,
 }
 
 

@@ -23,7 +23,9 @@ OURS = {ours: numpys for numpys, ours in NUMPY.items()}
 
 
 def id_of(name: Name) -> bytes:
-    """The id (16 bytes) of a name: str, or any bytes."""
+    """The id (16 bytes) of a name: str, or any bytes. No name is empty."""
+    if not len(name):
+        raise ValueError("a name has one character or more: name the object")
     if isinstance(name, str):
         return _sarissa.id_from(name)
     return _sarissa.id_of(name)

@@ -153,8 +153,8 @@ def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, n
 class Node:
     """A connection to the local node. Objects are named by a str, or by an id of 16 bytes.
 
-    It serves any number of threads. The interpreter runs on while a call waits, and Ctrl-C ends a
-    wait. After fork a child opens its own."""
+    It serves any number of threads. The interpreter runs on while a call waits, and Ctrl-C ends any
+    call. After fork a child opens its own."""
 
     def __init__(self, path: Optional[Path] = None) -> None:
         self._handle: Optional[_sarissa.Handle] = None

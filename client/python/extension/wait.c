@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls of C that may wait. The interpreter runs on, and the main thread, in which Python runs the
+ * handlers of signals, looks at them several times a second (interrupt.h).
+ */
+#include "python.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* True: a handler has raised. */
+static bool wait_asked(void *arg)
+{
+	struct python_wait *wait = arg;
+	PyEval_RestoreThread(wait->thread);
+	int r = PyErr_CheckSignals();
+	wait->thread = PyEval_SaveThread();
+	return r < 0;
+}
+
+void python_wait_begin(struct python_wait *wait)
+{
+	struct interrupt looks = {.asked = wait_asked, .arg = wait};
+	wait->before = interrupt_set(gettid() == getpid() ? &looks : NULL);
+	wait->thread = PyEval_SaveThread();
+}
+
+struct wait_raised {
+	PyObject *kind, *value, *trace;
+};
+
+static int wait_raise(void *arg)
+{
+	struct wait_raised *raised = arg;
+	PyErr_Restore(raised->kind, raised->value, raised->trace);
+	free(raised);
+	return -1;
+}
+
+/* The exception that is set is raised between two steps of Python's, as a handler's would be. */
+static void wait_raise_later(void)
+{
+	struct wait_raised *raised = malloc(sizeof(*raised));
+	if (!raised) {
+		PyErr_WriteUnraisable(NULL);
+		return;
+	}
+	PyErr_Fetch(&raised->kind, &raised->value, &raised->trace);
+	if (Py_AddPendingCall(wait_raise, raised) == 0)
+		return;
+	wait_raise(raised);
+	PyErr_WriteUnraisable(NULL);
+}
+
+void python_wait_end(struct python_wait *wait, bool failed)
+{
+	PyEval_RestoreThread(wait->thread);
+	interrupt_set(&wait->before);
+	if (!failed && PyErr_Occurred())
+		wait_raise_later();
+}
+
+void python_end(void (*end)(void *what), void *what)
+{
+	PyObject *kind, *value, *trace;
+	PyErr_Fetch(&kind, &value, &trace);
+	PYTHON_WAIT_BEGIN
+	end(what);
+	PYTHON_WAIT_END(false) /* nobody could catch it here */
+	PyErr_Restore(kind, value, trace);
+}
