@@ -208,7 +208,9 @@ void loss_probe(struct engine *e, struct conn *c)
 {
 	if (c->loss.waiting_since_ns == 0)
 		c->loss.waiting_since_ns = e->now_ns;
-	e->unanswered += c->loss.pto_count++ == 0;
+	e->unanswered += c->loss.pto_count == 0;
+	if (c->loss.pto_count < UINT16_MAX) /* a pulled rail is probed for hours */
+		c->loss.pto_count++;
 	c->tx.last_elicit_ns = e->now_ns; /* the next probe counts from here */
 	e->count->tail_probes++;
 	if (c->loss.pto_count == 1 && loss_may_wait(c)) {

@@ -373,6 +373,25 @@ static void when_a_silence_ends_all_ask(void **state)
 			 (other.c->loss.pto_count > 0) + (sender.c->loss.pto_count > 0));
 }
 
+/* As a path whose rail is out for hours: 200 ms between two probes, 2^16 of them in 3.6 hours. */
+static void probes_beyond_what_is_counted_leave_one_unanswered(void **state)
+{
+	struct rig *r = *state;
+	struct peer one = steady(r);
+
+	send_packets(r, one.c, 1);
+	for (unsigned k = 0; k < UINT16_MAX + 5u; k++) {
+		r->now_ns += 200000000;
+		r->e->now_ns = r->now_ns;
+		loss_probe(r->e, one.c);
+		assert_true(one.c->loss.pto_count > 0);
+	}
+	assert_int_equal(r->e->unanswered, 1);
+	assert_int_equal(one.c->loss.pto_count, UINT16_MAX);
+	loss_answered(r->e, one.c);
+	assert_int_equal(r->e->unanswered, 0);
+}
+
 /* Two peers that answer everything, but late. */
 struct late {
 	struct rig *r;
@@ -560,6 +579,7 @@ int main(void)
 		test_rig(when_a_silence_ends_all_ask),
 		test_rig(late_answers_end_no_silence),
 		test_rig(nothing_under_way_needs_no_probe),
+		test_rig(probes_beyond_what_is_counted_leave_one_unanswered),
 		cmocka_unit_test(a_stream_behind_a_queue_asks_first),
 		test_rig(losses_against_the_rule),
 		test_rig(late_answers_are_answers),
