@@ -56,6 +56,22 @@ static void to_one_address(void **state)
 	assert_int_equal(udp_burst_packets(packets, 20), 3);
 }
 
+/* An acknowledgement behind chunks is no ECN-capable packet, and a chunk behind one is. */
+static void of_one_codepoint(void **state)
+{
+	fill(20);
+	for (unsigned k = 0; k < 20; k++)
+		packets[k].ecn = 2;
+	assert_int_equal(udp_burst_packets(packets, 20), 20);
+	packets[7].ecn = 0;
+	assert_int_equal(udp_burst_packets(packets, 20), 7);
+	assert_int_equal(udp_burst_packets(packets + 7, 13), 1);
+	assert_int_equal(udp_burst_packets(packets + 8, 12), 12);
+	packets[19].ecn = 0;
+	packets[19].payload_length = 40;
+	assert_int_equal(udp_burst_packets(packets + 8, 12), 11);
+}
+
 static void as_much_as_the_kernel_takes(void **state)
 {
 	fill(UDP_PACKETS);
@@ -74,6 +90,7 @@ int main(void)
 		cmocka_unit_test(one_length_and_a_rest),
 		cmocka_unit_test(a_head_counts_as_much_as_payload),
 		cmocka_unit_test(to_one_address),
+		cmocka_unit_test(of_one_codepoint),
 		cmocka_unit_test(as_much_as_the_kernel_takes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
