@@ -96,7 +96,11 @@ const char *cli_detail(const char *subject)
 
 int cli_fail_detail(int error, const char *subject)
 {
-	const char *detail = sar_error_detail();
+	return cli_fail_with(error, sar_error_detail(), subject);
+}
+
+int cli_fail_with(int error, const char *detail, const char *subject)
+{
 	bool named = false;
 	fflush(stdout);
 	fputs("sarissa: ", stderr);

@@ -81,6 +81,8 @@ int cli_fail(int error, const char *format, ...) __attribute__((format(printf, 2
 
 /* The same with what the library says about its last failure; subject may be NULL. */
 int cli_fail_detail(int error, const char *subject);
+/* The same with what the completion of a queue says. */
+int cli_fail_with(int error, const char *detail, const char *subject);
 
 /* The same of a file of counters beside the socket; -EPROTO: it is of another version. */
 int cli_fail_counters(int error, const char *path);

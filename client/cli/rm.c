@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sarissa rm: goes on after an error; the exit status is that of the first one. */
+/*
+ * sarissa rm: deletes by a queue, so that thousands do not wait for each other. It goes on after an
+ * error; the exit status is that of the first one by the order of the names.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +10,31 @@
 #include "json.h"
 #include "text.h"
 
+enum { RM_AT_ONCE = 256, RM_POLL = 32 };
+
 struct rm {
 	sar *s;
 	bool json;
-	int first; /* exit status */
+	int first;	     /* exit status */
+	uint64_t first_item; /* whose it is */
 	sar_info *found;
 	size_t count, room;
 };
+
+struct rm_item {
+	const char *name;
+	sar_id id;
+};
+
+typedef struct rm_item rm_item_at(const struct rm *rm, const struct cli_args *args, uint64_t item);
+
+static void rm_failed(struct rm *rm, uint64_t item, int status)
+{
+	if (rm->first == CLI_DONE || item < rm->first_item) {
+		rm->first = status;
+		rm->first_item = item;
+	}
+}
 
 static void rm_report(const char *name, sar_id which)
 {
@@ -26,14 +47,48 @@ static void rm_report(const char *name, sar_id which)
 	json_end(&j);
 }
 
-static void rm_one(struct rm *rm, const char *name, sar_id id, bool may_be_gone)
+static struct rm_item rm_named(const struct rm *rm, const struct cli_args *args, uint64_t item)
 {
-	int r = sar_delete(rm->s, id);
-	int status = r == 0 || (r == -ENOENT && may_be_gone) ? CLI_DONE : cli_fail_detail(r, name);
-	if (r == 0 && rm->json)
-		rm_report(name, id);
-	if (rm->first == CLI_DONE)
-		rm->first = status;
+	return (struct rm_item){args->names[item], cli_id(args->names[item])};
+}
+
+static struct rm_item rm_found(const struct rm *rm, const struct cli_args *args, uint64_t item)
+{
+	return (struct rm_item){rm->found[item].name, rm->found[item].id};
+}
+
+static void rm_ended(struct rm *rm, const sar_completion *c, struct rm_item what, bool may_be_gone)
+{
+	if (c->result == 0 && rm->json)
+		rm_report(what.name, what.id);
+	else if (c->result != 0 && !(c->result == -ENOENT && may_be_gone))
+		rm_failed(rm, c->user_data, cli_fail_with(c->result, c->detail, what.name));
+}
+
+/* Deletes count objects, RM_AT_ONCE of them at a time. */
+static void rm_all(struct rm *rm, const struct cli_args *args, uint64_t count, rm_item_at *at,
+		   bool may_be_gone)
+{
+	static sar_completion ended[RM_POLL];
+	sar_queue *q;
+	int r = sar_queue_open(rm->s, RM_AT_ONCE, &q);
+	if (r != 0) {
+		rm->first = cli_fail_detail(r, NULL);
+		return;
+	}
+	for (uint64_t next = 0, done = 0; next < count || done < next;) {
+		while (next < count && (r = sar_submit_delete(q, at(rm, args, next).id, next)) == 0)
+			next++;
+		if (r != 0 && r != -EAGAIN) {
+			rm_failed(rm, next, cli_fail_detail(r, at(rm, args, next).name));
+			count = next; /* the rest stays */
+			r = 0;
+		}
+		int n = sar_poll_wait(q, ended, RM_POLL, done < next, SAR_FOREVER);
+		for (int k = 0; k < n; k++, done++)
+			rm_ended(rm, &ended[k], at(rm, args, ended[k].user_data), may_be_gone);
+	}
+	sar_queue_close(q);
 }
 
 static int rm_take(const sar_info *info, const sar_lease_info *lease, void *arg)
@@ -59,8 +114,8 @@ static void rm_prefix(struct rm *rm, const char *prefix)
 		rm->first = cli_fail_detail(r, NULL);
 	else if (r > 0)
 		rm->first = cli_fail(-ENOMEM, "out of memory");
-	for (size_t i = 0; r <= 0 && i < rm->count; i++)
-		rm_one(rm, rm->found[i].name, rm->found[i].id, true);
+	if (r <= 0)
+		rm_all(rm, NULL, rm->count, rm_found, true);
 	free(rm->found);
 }
 
@@ -77,8 +132,8 @@ int rm_run(const struct cli_args *args)
 		return rm.first;
 	if (args->prefix)
 		rm_prefix(&rm, args->prefix);
-	for (int i = 0; i < args->count; i++)
-		rm_one(&rm, args->names[i], cli_id(args->names[i]), false);
+	else
+		rm_all(&rm, args, (uint64_t)args->count, rm_named, false);
 	sar_close(rm.s);
 	int flushed = cli_flush();
 	return rm.first != CLI_DONE ? rm.first : flushed;

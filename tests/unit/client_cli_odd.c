@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command with names and options that look like something else, and files that may not grow. */
+#include <errno.h>
 #include "client_shell.h"
 
 /* Completion on a tabulator key must not run what others have called their objects. */
@@ -59,6 +60,38 @@ static void only_a_whole_id_is_one(void **state)
 	assert_non_null(strstr(output, "  id:0123456789abcdef0123456789abcdef\n"));
 }
 
+enum { DELETED_AT_ONCE = 3 };
+
+/* Answers no delete before all of them have come, and then the last one first. */
+static bool deletes_together(struct fake *f, int conn, const struct session_request *request)
+{
+	static struct session_request asked[DELETED_AT_ONCE];
+	static unsigned count;
+
+	if (request->op != SESSION_DELETE)
+		return false;
+	asked[count++] = *request;
+	if (count == DELETED_AT_ONCE)
+		for (; count > 0; count--) {
+			struct session_reply reply =
+				fake_reply(&asked[count - 1], count == 2 ? -EPERM : 0);
+			fake_send(f, conn, &reply, sizeof(reply), NULL, 0);
+		}
+	return true;
+}
+
+static void deletes_do_not_wait_for_each_other(void **state)
+{
+	struct client *c = *state;
+
+	c->fake.hook = deletes_together;
+	assert_int_equal(shell("timeout 20 $CLI rm first second third --json"), 1);
+	assert_non_null(strstr(output, "{\"name\": \"first\", "));
+	assert_null(strstr(output, "{\"name\": \"second\", "));
+	assert_non_null(strstr(output, "sarissa: second: "));
+	assert_non_null(strstr(output, "{\"name\": \"third\", "));
+}
+
 static void wrong_options_are_named(void **state)
 {
 	assert_int_equal(shell("$CLI -xy"), 2);
@@ -87,9 +120,9 @@ int main(int argc, char **argv)
 	if (!shell_takes_command(argc, argv))
 		return 2;
 	const struct CMUnitTest tests[] = {
-		test_cli(completion_runs_no_name),  test_cli(completion_knows_commands_and_options),
-		test_cli(only_a_whole_id_is_one),   test_cli(wrong_options_are_named),
-		test_cli(a_file_that_may_not_grow),
+		test_cli(completion_runs_no_name), test_cli(completion_knows_commands_and_options),
+		test_cli(only_a_whole_id_is_one),  test_cli(deletes_do_not_wait_for_each_other),
+		test_cli(wrong_options_are_named), test_cli(a_file_that_may_not_grow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
