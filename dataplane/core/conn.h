@@ -86,7 +86,7 @@ struct conn_loss {
 	uint64_t deadline_ns;	       /* reorder window of the oldest suspect, or NEVER */
 	uint64_t waiting_since_ns;     /* first unanswered probe; 0: none */
 	uint32_t reorder_rounds;       /* round trips since the last spurious loss */
-	uint16_t pto_count; /* probes since the last answer, at most UINT16_MAX */
+	uint16_t pto_count;	       /* probes since the last answer, at most UINT16_MAX */
 	uint16_t probes_due;
 	bool rtt_doubted;
 };

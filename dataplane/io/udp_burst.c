@@ -13,8 +13,8 @@ unsigned udp_burst_packets(const struct packet_out *out, unsigned count)
 	for (; n < count && n < UDP_SEGMENTS; n++) {
 		unsigned length = burst_length(&out[n]);
 		/* one control message says the codepoint of all */
-		if (length > segment || bytes + length > UDP_BURST_BYTES || out[n].ecn != out[0].ecn ||
-		    !net_addr_equal(&out[n].to, &out[0].to))
+		if (length > segment || bytes + length > UDP_BURST_BYTES ||
+		    out[n].ecn != out[0].ecn || !net_addr_equal(&out[n].to, &out[0].to))
 			return n;
 		bytes += length;
 		if (length < segment) /* the kernel cuts at equal distances: a rest ends it */
