@@ -478,7 +478,10 @@ struct topology *topology_read(const char *path, char error[TOPOLOGY_ERROR_BYTES
 	if (r.t == NULL)
 		snprintf(error, TOPOLOGY_ERROR_BYTES, "%s: out of memory", path);
 	else if (file == NULL || fstat(fileno(file), &st) < 0)
-		snprintf(error, TOPOLOGY_ERROR_BYTES, "%s: %s", path, strerror(errno));
+		snprintf(error, TOPOLOGY_ERROR_BYTES, "%s: %s%s", path, strerror(errno),
+			 errno == ENOENT ? ": name a topology file, which 'sarissa topology SHAPE' "
+					   "writes"
+					 : "");
 	else if (!S_ISREG(st.st_mode) || st.st_size > TOPOLOGY_FILE_BYTES_MAX)
 		snprintf(error, TOPOLOGY_ERROR_BYTES,
 			 "%s: a topology is a regular file of at most %d MiB", path,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "internal/arguments.h"
 #include "file.h"
 #include "plan.h"
@@ -138,6 +139,7 @@ static int main_network(const struct main_options *o, struct network *w, uint32_
 	char error[TOPOLOGY_ERROR_BYTES], flat[32];
 	const char *name = o->topology;
 	struct shape shape;
+	const char *wrong;
 
 	if (!units_rate(o->rate, &bytes_per_s))
 		return main_wrong("plan", "--rate takes bits per second above 0, not", o->rate);
@@ -145,12 +147,15 @@ static int main_network(const struct main_options *o, struct network *w, uint32_
 		return main_wrong("plan", "--latency takes a time such as 20us, not", o->latency);
 	snprintf(flat, sizeof(flat), "flat:%llu", (unsigned long long)o->nodes);
 	name = name ? name : flat;
-	if (shape_parse(name, &shape) == NULL) {
+	wrong = shape_parse(name, &shape);
+	if (wrong == NULL) {
 		topology_of_shape(&shape, bytes_per_s, latency_ns, w);
 		for (uint32_t i = 0; i < w->places; i++)
 			node[i] = i;
 		return MAIN_OK;
 	}
+	if (strchr(name, ':') && access(name, F_OK) < 0)
+		return main_wrong("plan", wrong, name);
 	*file = topology_read(name, error);
 	if (*file == NULL)
 		return main_failed(error);

@@ -146,6 +146,24 @@ def command_without_a_node():
     assert one_line(done) == 2
 
 
+def shapes_that_are_none():
+    """Each is answered with what that shape takes, wherever a shape is given."""
+    shapes = {"flat:N takes": ("flat:", "flat:x", "flat:1", "flat:1025", "flat:-2", "flat:4x", "flat:3,4"),
+              "bcube:N,K takes": ("bcube:3", "bcube:3,x", "bcube:1,1", "bcube:,", "bcube:3,8"),
+              "torus:AxBxC takes": ("torus:", "torus:2x", "torus:axb", "torus:1x2"),
+              "fattree:K takes": ("fattree:", "fattree:3", "fattree:18", "fattree:k"),
+              "no such shape": ("ball:3", "ring:", ":", "Flat:3")}
+    for words, wrong in shapes.items():
+        for shape in wrong:
+            for command in (("topology", shape), ("plan", "--op", "allreduce", "--topology", shape)):
+                done = subprocess.run([nodes.binary("cli"), *command], capture_output=True, text=True, timeout=30)
+                assert one_line(done, words) == 2, (command, done.stderr)
+    done = subprocess.run([nodes.binary("cli"), "plan", "--topology", "missing.yaml"], capture_output=True, text=True)
+    assert one_line(done, "missing.yaml", "name a topology file") == 1, done.stderr
+    done = daemon("control", "--nodes", "127.0.0.1:7400", "--topology", "flat:4")
+    assert one_line(done, "flat:4", "name a topology file") == 2, done.stderr
+
+
 def unknown_objects_and_a_full_store():
     netlib.need_daemons()
     with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
@@ -254,6 +272,6 @@ def ordinary_pages_do_where_others_take_the_huge_ones_first():
 
 netlib.run(dataplane_that_cannot_start, control_that_cannot_start, a_run_directory_has_one_limit,
            a_run_directory_that_is_full,
-           command_without_a_node, unknown_objects_and_a_full_store,
+           command_without_a_node, shapes_that_are_none, unknown_objects_and_a_full_store,
            ordinary_pages_do_where_huge_ones_are_missing,
            ordinary_pages_do_where_others_take_the_huge_ones_first)
