@@ -21,7 +21,8 @@ from netlib import ROOT, build_dir
 
 USER = 65534
 PAGE = ROOT / "docs/tutorial.md"
-FILES = ("examples/hello", "client/cli/sarissa", "dataplane/sarissa-dataplane", "control/sarissa-control")
+FILES = ("examples/hello", "client/cli/sarissa", "dataplane/sarissa-dataplane", "control/sarissa-control",
+         "control/topology/sarissa-plan")
 TIME = re.compile(r"\b\d+(\.\d+)? (ns|us|ms|s|min|h)\b")
 NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w.]| bytes)")
 
@@ -117,6 +118,16 @@ def the_tutorial_does_what_it_says():
         assert wrong is None, wrong
 
 
+def other_pages_print_what_they_say():
+    """Their samples are of commands that need no cluster."""
+    with Home() as home:
+        for page in ("topology.md",):
+            text = (PAGE.parent / page).read_text()
+            assert commands(text), f"{page}: its commands are not found"
+            wrong = wrong_in(text, home)
+            assert wrong is None, f"{page}: {wrong}"
+
+
 def a_page_that_is_wrong_is_noticed():
     right = "```console\n$ echo 3 nodes, 12 bytes\n> echo up in 1.2 s\n3 nodes, 12 bytes\nup in 0.5 s\n```\n"
     with Home() as home:
@@ -139,5 +150,5 @@ def the_user_has_no_capability():
         assert home.shell("id -u").strip() != "0"
 
 
-netlib.run(the_tutorial_does_what_it_says, a_page_that_is_wrong_is_noticed,
+netlib.run(the_tutorial_does_what_it_says, other_pages_print_what_they_say, a_page_that_is_wrong_is_noticed,
            the_user_has_no_capability)
