@@ -34,6 +34,7 @@ static int map_file(int fd, uint64_t bytes, int protection, void **out)
 	void *at = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
+	madvise(at, bytes, MADV_DONTDUMP); /* a core file is not for the objects of others */
 	*out = at;
 	return 0;
 }
@@ -136,6 +137,7 @@ int map_range_open(int fd, uint64_t offset, uint64_t size, struct map_range *out
 			  (off_t)begin);
 	if (base == MAP_FAILED)
 		return -errno;
+	madvise(base, end - begin, MADV_DONTDUMP);
 	*out = (struct map_range){
 		.base = base, .bytes = end - begin, .data = (uint8_t *)base + (offset - begin)};
 	return 0;

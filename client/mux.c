@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "deadline.h"
 #include "error.h"
+#include "internal/standard_fds.h"
 #include "interrupt.h"
 
 enum {
@@ -36,7 +37,7 @@ int mux_init(struct mux *m, int fd,
 	     void (*late)(void *owner, uint16_t op, uint32_t pin, struct mux_result *result),
 	     void *owner)
 {
-	int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int wake_fd = standard_fds_above(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (wake_fd < 0)
 		return -errno;
 	*m = (struct mux){.fd = fd,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "deadline.h"
 #include "error.h"
+#include "internal/standard_fds.h"
 
 enum {
 	QUEUE_RETRIES = 64,	    /* without an answer that shows room */
@@ -374,9 +375,10 @@ static int queue_add(int epoll_fd, int fd)
 
 static int queue_descriptors(struct sar_queue *q)
 {
-	q->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	q->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	q->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	q->epoll_fd = standard_fds_above(epoll_create1(EPOLL_CLOEXEC));
+	q->event_fd = standard_fds_above(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	q->timer_fd =
+		standard_fds_above(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 	if (q->epoll_fd >= 0 && q->event_fd >= 0 && q->timer_fd >= 0 &&
 	    queue_add(q->epoll_fd, q->event_fd) == 0 && queue_add(q->epoll_fd, q->timer_fd) == 0 &&
 	    queue_add(q->epoll_fd, q->s->mux.wake_fd) == 0)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "deadline.h"
 #include "error.h"
+#include "internal/standard_fds.h"
 #include "interrupt.h"
 
 static const int64_t rejoin_attach_ns = 5000000000, rejoin_least_ns = 1000000000;
@@ -40,7 +41,7 @@ static int rejoin_connect(const char *path, int *out)
 		return error_set(-EINVAL, "socket path %.100s... is too long: use a shorter one",
 				 path);
 	strcpy(address.sun_path, path);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = standard_fds_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return error_set(-errno, "cannot make a socket: %s", strerrordesc_np(errno));
 	struct timeval limit = {.tv_sec = rejoin_attach_ns / 1000000000};

@@ -107,6 +107,7 @@ static void *attach_map(int fd, uint64_t *bytes)
 	p = mmap(NULL, (size_t)s.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return NULL;
+	madvise(p, (size_t)s.st_size, MADV_DONTDUMP); /* a core file has the size of the store */
 	*bytes = (uint64_t)s.st_size;
 	return p;
 }

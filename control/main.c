@@ -2,6 +2,7 @@
 /* sarissa-control: decides for one node which object moves where. */
 #include <signal.h>
 #include "host.h"
+#include "internal/standard_fds.h"
 #include "log.h"
 
 int main(int argc, char **argv)
@@ -9,6 +10,7 @@ int main(int argc, char **argv)
 	static struct options options;
 	static struct host host;
 
+	standard_fds_hold();
 	switch (options_parse(argc, argv, &options)) {
 	case OPTIONS_DONE:
 		return 0;

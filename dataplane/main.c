@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa-dataplane: see docs/man/sarissa-dataplane.8. */
+#include "internal/standard_fds.h"
 #include "io/log.h"
 #include "io/node.h"
 
@@ -28,6 +29,7 @@ static int become_switch(char **argv)
 int main(int argc, char **argv)
 {
 	static struct options options[RAILS_MAX];
+	standard_fds_hold();
 	if (argc > 2 && strcmp(argv[1], "--role") == 0 && strcmp(argv[2], "switch") == 0)
 		return become_switch(argv);
 	switch (options_parse(argc, argv, options)) {

@@ -2,7 +2,6 @@
 /* sarissa get: writes the object out while it arrives. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include "cli.h"
 #include "output.h"
 #include "progress.h"
@@ -29,12 +28,12 @@ static int64_t get_left(const struct get *g)
 	return g->until_ns > now_ns ? (int64_t)(g->until_ns - now_ns) : g->waits;
 }
 
-/* Waits for one more block. With a progress line the wait is cut, so that the line shows a stall.
- */
+/* Waits for one more block, or for all bytes where a part of them would be in the way. With a
+ * progress line the wait is cut, so that the line shows a stall. */
 static int get_more(struct get *g, sar_buffer *b)
 {
 	const int64_t slice_ns = 500000000;
-	uint64_t upto = b->ready + TRANSFER_BLOCK_BYTES;
+	uint64_t upto = g->output.in_place ? b->size : b->ready + TRANSFER_BLOCK_BYTES;
 	for (;;) {
 		int64_t left = get_left(g);
 		bool cut = g->progress.on && left > slice_ns;
@@ -62,7 +61,8 @@ static int get_copy(struct get *g, sar_buffer *b)
 {
 	uint64_t written = 0;
 	for (;;) {
-		uint64_t bytes = b->ready - written;
+		bool early = g->output.in_place && b->ready < b->size;
+		uint64_t bytes = early ? 0 : b->ready - written;
 		if (bytes > TRANSFER_BLOCK_BYTES)
 			bytes = TRANSFER_BLOCK_BYTES;
 		int status = output_write(&g->output, (uint8_t *)b->data + written, bytes);
@@ -72,7 +72,7 @@ static int get_copy(struct get *g, sar_buffer *b)
 		progress_show(&g->progress, written, b->size);
 		if (written == b->size)
 			return CLI_DONE;
-		int r = written == b->ready ? get_more(g, b) : 0;
+		int r = early || written == b->ready ? get_more(g, b) : 0;
 		if (r == -ERESTART)
 			return get_take_back(g, written);
 		if (r < 0)
@@ -124,7 +124,6 @@ int get_run(const struct cli_args *args)
 	if (!done || closed != CLI_DONE)
 		return done ? closed : status;
 	if (args->json) /* beside the object itself when that goes to standard output */
-		transfer_report(strcmp(args->names[1], "-") == 0 ? stderr : stdout, g.name, size,
-				started_ns);
+		transfer_report(g.output.is_stdout ? stderr : stdout, g.name, size, started_ns);
 	return args->json ? cli_flush() : CLI_DONE;
 }

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -209,7 +210,10 @@ static void daemon_become(const char *binary, char **words, const char *log, con
 	int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
 		_exit(127);
+	close_range(STDERR_FILENO + 1, UINT_MAX, 0); /* the caller waits for the end of its pipes */
 	setsid();
+	if (chdir("/") < 0)
+		_exit(127);
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	setenv("NOTIFY_SOCKET", notify, 1);

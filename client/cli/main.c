@@ -10,6 +10,7 @@
 #include "help.h"
 #include "internal/arguments.h"
 #include "internal/reduce.h"
+#include "internal/standard_fds.h"
 
 static const int64_t main_interval_least_ns = 10000000, main_interval_most_ns = 86400000000000;
 
@@ -361,6 +362,7 @@ int main(int argc, char **argv)
 		.reduction = {.op = SAR_SUM, .dtype = SAR_F32},
 		.lease_ttl_ns = 3600 * 1000000000ll,
 	};
+	standard_fds_hold();
 	signal(SIGPIPE, SIG_IGN); /* a write that fails is answered where it happens */
 	signal(SIGXFSZ, SIG_IGN);
 	int status = main_parse(argc, argv, "+:", NULL, &args);

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where get writes: standard output, a device or pipe, or a file. A file appears under its name
- * only when it is whole: until then the bytes are in a temporary file beside it, which is removed
- * on error, SIGINT, SIGTERM and SIGHUP. One output per process.
+ * Where get writes: a descriptor of the caller, a device or pipe, or a file. A file appears under
+ * its name only when it is whole: until then the bytes are in a file without a name in its folder,
+ * which ends with the process. A file that cannot be replaced (one that is mounted alone, or in a
+ * folder that may not be written to) is written in place, once all bytes are there. One output per
+ * process.
  */
 #ifndef SARISSA_CLI_OUTPUT_H
 #define SARISSA_CLI_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct output {
 	const char *name; /* for messages */
-	char *target;	  /* where the temporary file goes in the end; NULL without one */
+	char *target;	  /* the file that shall be there in the end; NULL: no file */
+	bool in_place;	  /* fd is the target itself */
+	bool replaces;	  /* the target exists */
+	bool unnamed;	  /* fd has no name yet */
+	bool is_stdout;
+	unsigned mode; /* of the target */
+	uint64_t written;
 	int fd;
 };
 

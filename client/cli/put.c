@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli.h"
+#include "place.h"
 #include "progress.h"
 #include "text.h"
 #include "transfer.h"
@@ -144,15 +145,22 @@ static bool put_knows_size(struct put *p)
 	return true;
 }
 
+/* A descriptor of the caller is read from where it stands. */
 static int put_open_file(struct put *p)
 {
+	static struct place place;
 	struct stat st;
-	p->fd = STDIN_FILENO;
-	if (strcmp(p->file, "-") == 0) {
+	bool standard = strcmp(p->file, "-") == 0;
+	int r = standard ? 0 : place_find(p->file, &place);
+	p->fd = standard ? place_descriptor(STDIN_FILENO) : r < 0 ? r : place.fd;
+	if (standard)
 		p->file = "standard input";
-		return CLI_DONE;
-	}
-	p->fd = open(p->file, O_RDONLY | O_CLOEXEC);
+	if (p->fd == -EBADF)
+		return cli_fail(-EIO, "%s is closed: open it, or name a file", p->file);
+	if (standard && p->fd < 0)
+		return cli_fail(-EIO, "cannot read %s: %s", p->file, strerror(-p->fd));
+	if (p->fd < 0)
+		p->fd = open(p->file, O_RDONLY | O_CLOEXEC);
 	if (p->fd < 0)
 		return cli_fail(-EIO, "cannot open %s: %s", p->file, strerror(errno));
 	if (fstat(p->fd, &st) == 0 && S_ISDIR(st.st_mode))

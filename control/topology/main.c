@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "internal/arguments.h"
+#include "internal/standard_fds.h"
 #include "file.h"
 #include "plan.h"
 #include "show.h"
@@ -311,6 +312,7 @@ static int main_topology(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	standard_fds_hold();
 	if (argc >= 2 && strcmp(argv[1], "plan") == 0)
 		return main_plan(argc - 1, argv + 1);
 	if (argc >= 2 && strcmp(argv[1], "topology") == 0)

@@ -57,8 +57,7 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
-/* Maps out->fd, which is out->bytes long. */
-static int shm_map(struct shm *out)
+static int shm_map_somewhere(struct shm *out)
 {
 	for (uint64_t place = SHM_PLACE; place < SHM_PLACES_END; place += SHM_STEP) {
 		out->base = mmap((void *)place, out->bytes, PROT_READ | PROT_WRITE,
@@ -75,6 +74,16 @@ static int shm_map(struct shm *out)
 		return 0;
 	out->base = NULL;
 	return -errno;
+}
+
+/* Maps out->fd, which is out->bytes long. A core file leaves it out: it has the size of the store,
+ * and others' objects. */
+static int shm_map(struct shm *out)
+{
+	int error = shm_map_somewhere(out);
+	if (!error)
+		madvise(out->base, out->bytes, MADV_DONTDUMP);
+	return error;
 }
 
 /* page: 0 for ordinary ones. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "internal/arguments.h"
 #include "internal/notify.h"
+#include "internal/standard_fds.h"
 #include "io/log.h"
 
 enum { OPTION_FIRST = 256 };
@@ -189,6 +190,7 @@ int main(int argc, char **argv)
 {
 	static struct switch_options o = {.groups = 16, .window = 256, .log_level = LOG_INFO};
 	static struct switch_state w;
+	standard_fds_hold();
 	log_set_name("sarissa-switch");
 	int r = parse(argc, argv, &o);
 	if (r)

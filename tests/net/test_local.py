@@ -237,9 +237,78 @@ def nodes_have_several_ports():
         netlib.wait_for(lambda: rails() == want, netlib.PATIENCE_S, "a path on each rail")
 
 
+def daemons_keep_nothing_of_the_caller():
+    """No descriptor, so that a pipe ends and a lock is free; not the folder."""
+    with Home() as home, tempfile.TemporaryDirectory(prefix="sl", dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        reader, writer = os.pipe()
+        done = subprocess.run(home.wrapped("sarissa", "local", "up", 1), env=home.env(), cwd=folder,
+                              pass_fds=[writer], capture_output=True, timeout=netlib.TASK_S)
+        assert done.returncode == 0, done.stderr
+        os.close(writer)
+        assert select.select([reader], [], [], netlib.PATIENCE_S)[0], "a daemon has the caller's pipe"
+        assert os.read(reader, 1) == b""
+        os.close(reader)
+        for row in home.rows():
+            for key in ("control_pid", "dataplane_pid"):
+                assert os.readlink(f"/proc/{row[key]}/cwd") == "/", "a daemon stands in the caller's folder"
+        good(home.local("kill", 0))  # also what is started again, and without any stream
+        done = subprocess.run(["sh", "-c", 'exec "$@" 0<&- >&- 2>&-', "sh", *map(str, home.wrapped(
+            "sarissa", "local", "start", 0))], env=home.env(), cwd=folder, timeout=netlib.TASK_S)
+        assert done.returncode == 0
+        for row in home.rows():
+            for key in ("control_pid", "dataplane_pid"):
+                names = [os.readlink(f"/proc/{row[key]}/fd/{fd}") for fd in range(3)]
+                assert names[0] == "/dev/null" and all(name.endswith(".log") for name in names[1:]), names
+
+
+def sockets_take_no_place_of_a_closed_stream():
+    with Home() as home:
+        rundir = home.run_dir / "alone"
+        rundir.mkdir()
+        os.chown(rundir, USER, USER)
+        argv = home.wrapped("sarissa-dataplane", "--rundir", rundir, "--store", 64, "--port", "udp:127.0.0.78")
+        with subprocess.Popen(["sh", "-c", 'exec "$@" 0<&- >&- 2>&-', "sh", *map(str, argv)],
+                              env=home.env()) as daemon:
+            try:
+                netlib.wait_for((rundir / "dataplane.sock").exists, netlib.PATIENCE_S, "it serves")
+                names = [os.readlink(f"/proc/{daemon.pid}/fd/{fd}") for fd in range(3)]
+                assert names == ["/"] * 3, names
+            finally:
+                daemon.terminate()
+
+
+def core_files_leave_out_the_store():
+    """Of the daemons and of clients, in memory that may hold what others have put."""
+    def dumped(pid):
+        for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                name = line.split(maxsplit=5)[5:]
+            elif line.startswith("VmFlags:") and "dd" not in line.split() and name and "sarissa-" in name[0] \
+                    and "memfd" in name[0] and "sarissa-pins" not in name[0]:
+                yield name[0]
+
+    with Home() as home:
+        good(home.local("up", 1, "--store", 64))
+        good(home.task(0, "put", "x", "-", input=b"x" * MIB))
+        row, = home.rows()
+        with subprocess.Popen(home.wrapped("sarissa", "local", "exec", 0, "--", "sarissa", "get", "nothing", "-"),
+                              env=home.env(), stdout=subprocess.DEVNULL) as client:
+            try:
+                netlib.wait_for(lambda: "memfd:sarissa-store" in Path(f"/proc/{client.pid}/smaps").read_text(),
+                                netlib.PATIENCE_S, "the client maps the store")
+                for who, pid in (("a client", client.pid), ("control", row["control_pid"]),
+                                 ("the dataplane", row["dataplane_pid"])):
+                    assert not list(dumped(pid)), f"{who}: {list(dumped(pid))}"
+            finally:
+                client.terminate()
+
+
 netlib.run(doctor_asks_for_nothing_that_sockets_do_not_need, a_user_without_privileges_broadcasts_and_reduces,
            a_node_that_is_killed_is_shown_and_comes_back, nothing_is_left_after_down,
            two_clusters_stand_side_by_side, two_at_a_time_do_not_spoil_each_other,
            wrong_use_is_named,
            a_port_is_chosen_and_the_reason_told,
-           what_a_power_cut_left_is_cleared_away, nodes_have_several_ports)
+           what_a_power_cut_left_is_cleared_away, nodes_have_several_ports,
+           daemons_keep_nothing_of_the_caller, sockets_take_no_place_of_a_closed_stream,
+           core_files_leave_out_the_store)

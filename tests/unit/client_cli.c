@@ -634,16 +634,20 @@ static void reduces(void **state)
 /* For shell(): until the condition holds, or for a minute. */
 #define WAIT_UNTIL(condition) "for i in $(seq 3000); do " condition " && break; sleep 0.02; done; "
 
+/* The size of the file without a name that process $pid writes in this folder. */
+#define HIDDEN_SIZE                                                           \
+	"$(for f in /proc/$pid/fd/*; do case $(readlink $f) in \"$PWD\"/#*) " \
+	"stat -Lc %%s $f; esac; done)"
+
 /* A get that is interrupted while bytes arrive leaves no file, whole or half. */
 static void interrupted_get_leaves_nothing(void **state)
 {
 	struct client *c = *state;
 	struct object_id id = test_object("slow");
 	fake_fetching(&c->fake, &id, 100000, 50000);
-	assert_int_equal(
-		shell("$CLI get slow out & pid=$!; " WAIT_UNTIL(
-			"test -e .sarissa-*") "test -e .sarissa-* || exit 9; kill -TERM $pid; wait $pid"),
-		128 + SIGTERM);
+	assert_int_equal(shell("$CLI get slow out & pid=$!; " WAIT_UNTIL(
+				 "test 50000 = \"" HIDDEN_SIZE "\"") "kill -TERM $pid; wait $pid"),
+			 128 + SIGTERM);
 	assert_int_equal(shell("test -e out"), 1);
 	assert_false(left_over());
 }
@@ -674,11 +678,12 @@ static void get_begins_again(void **state)
 	struct client *c = *state;
 	struct object_id id = test_object("sum");
 	uint32_t slot = fake_fetching(&c->fake, &id, 3000000, 2000000);
-	assert_int_equal(shell("($CLI get sum out --timeout 100; echo $? > file.status) & "
+	assert_int_equal(shell("{ $CLI get sum out --timeout 100 & echo $! > pid; wait $!; "
+			       "echo $? > file.status; } & "
 			       "({ $CLI get sum - --timeout 100 2> why; echo $? > pipe.status; } "
 			       "| cat > pipe) & " WAIT_UNTIL(
 				       "test \"$(stat -c %%s pipe)\" = 2000000 && "
-				       "test \"$(stat -c %%s .sarissa-*)\" = 2000000")),
+				       "pid=$(cat pid) && test \"" HIDDEN_SIZE "\" = 2000000")),
 			 0);
 	fake_replace(&c->fake, slot);
 	slot = fake_fetching(&c->fake, &id, 1500000, 700000);

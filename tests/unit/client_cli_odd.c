@@ -115,14 +115,170 @@ static void a_file_that_may_not_grow(void **state)
 	assert_int_equal(shell("test ! -e out"), 0);
 }
 
+/* What follows a closed stream must not be written to, or read from, what we open. */
+static void closed_streams(void **state)
+{
+	assert_int_equal(
+		shell("head -c 100000 /dev/urandom > in; $CLI put x in; : > no; $CLI put 0 no"), 0);
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "x" : "0";
+		assert_int_equal(shell("$CLI get %s - >&-", name), 1);
+		assert_string_equal(output, "sarissa: standard output is closed: open it, or name "
+					    "a file\n");
+		assert_int_equal(shell("$CLI get %s /dev/stdout >&-", name), 1);
+		assert_string_equal(output, "sarissa: /dev/stdout is closed: open it, or name a "
+					    "file\n");
+		assert_int_equal(shell("$CLI get %s /dev/stderr 2>&-", name), 1);
+	}
+	assert_int_equal(shell("$CLI put y - <&-"), 1);
+	assert_string_equal(output, "sarissa: standard input is closed: open it, or name a file\n");
+	assert_int_equal(shell("$CLI put y /dev/stdin <&-"), 1);
+	assert_int_equal(shell("$CLI get y - --timeout 0"), 4);
+	assert_int_equal(shell("$CLI ls >&-"), 1);
+	assert_string_equal(output,
+			    "sarissa: cannot write to standard output: Bad file descriptor\n");
+	/* the text of the error goes nowhere, least of all into the object */
+	assert_int_equal(shell("$CLI get nothing out --timeout 0 0<&- >&- 2>&-"), 4);
+	assert_int_equal(shell("$CLI get x out 0<&- >&- 2>&- && cmp in out"), 0);
+	assert_int_equal(shell("$CLI put z in 0<&- >&- 2>&- && $CLI get z - | cmp in -"), 0);
+	assert_int_equal(shell("$CLI rm z 0<&- >&- 2>&- && $CLI get z - --timeout 0"), 4);
+	assert_int_not_equal(shell("$CLI topology check /dev/stdin <&-"), 0);
+}
+
+/* A descriptor of the caller by a name is that descriptor, with its place in the file. */
+static void descriptors_by_name(void **state)
+{
+	assert_int_equal(shell("printf body > in; $CLI put x in"), 0);
+	static const char *const paths[] = {"/dev/stdout 1>>log", "/dev/fd/5 5>>log",
+					    "/proc/self/fd/5 5>>log", "./link 5>>log"};
+	assert_int_equal(shell("ln -s /dev/fd/5 link"), 0);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		assert_int_equal(shell("printf head > log; $CLI get x %s", paths[i]), 0);
+		assert_int_equal(shell("cat log; test -h link"), 0);
+		assert_string_equal(output, "headbody");
+	}
+	assert_int_equal(shell("{ printf head >&5; $CLI get x /dev/fd/5; printf tail >&5; } 5> log;"
+			       "cat log"),
+			 0);
+	assert_string_equal(output, "headbodytail");
+	assert_int_equal(shell("$CLI get x /dev/fd/5 5< in"), 1);
+	assert_string_equal(output, "sarissa: /dev/fd/5 is open for reading only: name a file\n");
+	assert_int_equal(shell("for i in 3 4 5 6 7 8 9; do $CLI get x /dev/fd/$i && exit 9; done; "
+			       "$CLI get x - "),
+			 0);
+	assert_non_null(strstr(output, "sarissa: /dev/fd/3 is closed: open it, or name a file\n"));
+	assert_int_equal(shell("$CLI get x /dev/stdout --json 2> out; cat out"), 0);
+	assert_int_equal(strncmp(output, "body{\"name\"", 11), 0);
+	assert_int_equal(
+		shell("{ head -c 1 > /dev/null; $CLI put y /dev/stdin; } < in; "
+		      "{ dd bs=1 count=1 status=none of=no; $CLI put z /dev/fd/5 0<&-; } <in 5< in;"
+		      "$CLI get z -"),
+		0);
+	assert_string_equal(output, "body");
+	assert_int_equal(shell("mkfifo fifo; cat fifo > copy & $CLI get x fifo; wait; cat copy"),
+			 0);
+	assert_string_equal(output, "body");
+	assert_int_equal(shell("exec 5> far; rm far; $CLI get x /proc/$$/fd/5; cat /proc/$$/fd/5"),
+			 0);
+	assert_string_equal(output, "body");
+}
+
+static void paths_of_each_kind(void **state)
+{
+	assert_int_equal(shell("printf body > in; $CLI put x in; mkdir models empty"), 0);
+	assert_int_equal(shell("ln -s models/v1 current; ln -s current name; ln -s $PWD/models/v2 "
+			       "models/link; ln -s nowhere/v1 astray; ln -s loop loop; "
+			       "ln -s models to-folder"),
+			 0);
+	assert_int_equal(
+		shell("$CLI get x name && $CLI get x models/link && cat models/v1 models/v2; "
+		      "test -h name && test -h current && test -h models/link"),
+		0);
+	assert_string_equal(output, "bodybody");
+	assert_int_equal(shell("$CLI get x astray; test ! -e nowhere && test -h astray"), 0);
+	assert_string_equal(output, "sarissa: cannot write beside astray (No such file or "
+				    "directory): name another folder\n");
+	static const char *const refused[] = {
+		"loop", "models",  "to-folder", "models/", "empty/",  "new/",
+		"''",	"in/file", "/",		".",	   "no/file", "$(printf %0300d 1)"};
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		assert_int_equal(shell("$CLI get x %s", refused[i]), 1);
+		assert_int_equal(strncmp(output, "sarissa: ", 9), 0);
+	}
+	assert_int_equal(shell("test -z \"$(ls empty)\" && test ! -e new && cat in"), 0);
+	assert_int_equal(shell("cd models; $CLI get x plain && cat plain"), 0);
+	assert_int_equal(shell("printf 'a longer text' > long; ln long twin; $CLI get x long; cat "
+			       "long twin"),
+			 0);
+	assert_string_equal(output, "bodya longer text");
+	assert_false(left_over());
+}
+
+/* The rules of the file system hold for root as well here. */
+#define MORTAL "setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-all "
+
+static void files_that_cannot_be_replaced(void **state)
+{
+	if (shell("test $(id -u) != 0 || " MORTAL "true") != 0)
+		SKIP("cannot give up the rights of root here");
+	const char *mortal = shell("test $(id -u) != 0") == 0 ? "" : MORTAL;
+	assert_int_equal(
+		shell("printf body > in; $CLI put x in; mkdir d; echo a longer text > d/f; "
+		      "chmod 555 d; echo old > kept; chmod 444 kept"),
+		0);
+	assert_int_equal(shell("%s$CLI get x kept", mortal), 1);
+	assert_string_equal(output, "sarissa: cannot write to kept: Permission denied\n");
+	assert_int_equal(shell("%s$CLI get x d/f; cat d/f", mortal), 0);
+	assert_string_equal(output, "body");
+	assert_int_equal(shell("%s$CLI get x d/new", mortal), 1);
+	assert_int_equal(shell("chmod 755 d; cat kept; ls -A d"), 0);
+	assert_string_equal(output, "old\nf\n");
+	if (shell("unshare -m true") != 0 && shell("unshare -Urm true") != 0)
+		SKIP("no mount namespaces here");
+	assert_int_equal(
+		shell("echo a longer text > host; : > d/m; $(unshare -m true && echo unshare -m || "
+		      "echo unshare -Urm) sh -c 'mount --bind host d/m && $CLI get x d/m' && "
+		      "cat host; ls -A d"),
+		0);
+	assert_string_equal(output, "bodyf\nm\n");
+}
+
+/* Only what belongs to no process any more. */
+static void files_of_killed_gets(void **state)
+{
+	struct client *c = *state;
+	struct object_id id = test_object("slow");
+	fake_fetching(&c->fake, &id, 100000, 50000);
+	assert_int_equal(
+		shell("printf body > in; $CLI put x in; mkdir d; $CLI get slow d/out & "
+		      "for i in $(seq 3000); do ls -l /proc/$!/fd | grep -q '/d/#' && break; "
+		      "sleep 0.02; done; kill -9 $!; wait $! 2>/dev/null; ls -A d"),
+		0);
+	assert_string_equal(output, "");
+	assert_int_equal(shell("cd d; : > .sarissa-get-00000001; : > .sarissa-get-00000002; "
+			       ": > .sarissa-other; mkfifo .sarissa-get-00000003; "
+			       "exec 5>> .sarissa-get-00000002; flock 5; $CLI get x f; ls -A"),
+			 0);
+	assert_string_equal(output, ".sarissa-get-00000002\n.sarissa-get-00000003\n"
+				    ".sarissa-other\nf\n");
+}
+
 int main(int argc, char **argv)
 {
 	if (!shell_takes_command(argc, argv))
 		return 2;
 	const struct CMUnitTest tests[] = {
-		test_cli(completion_runs_no_name), test_cli(completion_knows_commands_and_options),
-		test_cli(only_a_whole_id_is_one),  test_cli(deletes_do_not_wait_for_each_other),
-		test_cli(wrong_options_are_named), test_cli(a_file_that_may_not_grow),
+		test_cli(completion_runs_no_name),
+		test_cli(completion_knows_commands_and_options),
+		test_cli(only_a_whole_id_is_one),
+		test_cli(deletes_do_not_wait_for_each_other),
+		test_cli(wrong_options_are_named),
+		test_cli(a_file_that_may_not_grow),
+		test_cli(closed_streams),
+		test_cli(descriptors_by_name),
+		test_cli(paths_of_each_kind),
+		test_cli(files_of_killed_gets),
+		test_cli(files_that_cannot_be_replaced),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
