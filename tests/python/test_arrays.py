@@ -92,16 +92,14 @@ def test_a_view_pins_its_object(local):
 
 def test_what_is_no_array_of_numbers_is_refused(node):
     for array, word in ((numpy.array([1, "two", None], dtype=object), "pickle.dumps"),
-                        (numpy.zeros(2, [("a", "O")]), "pickle.dumps"),
-                        (numpy.arange(10)[::2], "ascontiguousarray"),
-                        (numpy.zeros((4, 4))[:, 1:], "ascontiguousarray")):
+                        (numpy.zeros(2, [("a", "O")]), "pickle.dumps")):
         with pytest.raises(TypeError, match=word):
             node.put("refused", array)
         with node.create("refused", 1000) as writer:
             with pytest.raises(TypeError, match=word):
                 writer.write(array)
             writer.abort()
-    with pytest.raises(TypeError, match="ascontiguousarray"):
+    with pytest.raises(TypeError, match="bytes"):
         node.put("refused", memoryview(b"0123456789")[::2])
     with pytest.raises(sarissa.NotFound):
         node.get("refused", timeout=0)
@@ -212,8 +210,9 @@ def test_dlpack_both_ways(node):
     array = numpy.arange(6, dtype="i4").reshape(2, 3)
     node.put("other's", Other(array))
     assert node.get("other's").tolist() == array.tolist() and node.get("other's").dtype == "i4"
-    with pytest.raises(TypeError, match="contiguous"):
-        node.put("strided", Other(array.T))
+    node.put("strided", Other(array[:, ::2]))
+    assert node.get("strided").tolist() == array[:, ::2].tolist()
+    node.delete("strided")
     tensor = node.get_tensor("other's")
     again = numpy.from_dlpack(tensor)
     assert again.tolist() == array.tolist() and "memfd" in mapped(again.ctypes.data)

@@ -163,12 +163,18 @@ int dlpack_add(PyObject *module)
 {
 	PyObject *type = python_type(module, &borrowed_spec, "Borrowed");
 	Py_XDECREF(type);
-	return type ? 0 : -1;
+	PyObject *strided = PyErr_NewException("sarissa._sarissa.Strided", PyExc_TypeError, NULL);
+	if (strided && PyModule_AddObject(module, "Strided", strided) < 0)
+		Py_CLEAR(strided);
+	return type && strided ? 0 : -1;
 }
 
-/* What is wrong with a tensor, or NULL and its bytes. */
-static const char *tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *bytes)
+/* What is wrong with a tensor, or NULL and its bytes. *strided: only that they do not follow one
+ * another. */
+static const char *tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *bytes,
+				bool *strided)
 {
+	*strided = false;
 	if (tensor->device_type != DLPACK_CPU && tensor->device_type != DLPACK_CUDA_HOST)
 		return "this array lies in the memory of a device: bring it to the host first";
 	if (tensor->type_lanes != 1 || tensor->type_bits < 8 || tensor->type_bits % 8 != 0)
@@ -188,9 +194,9 @@ static const char *tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *
 		stride *= length; /* does not overflow where total does not */
 	}
 	*bytes = total;
-	return follow || total == 0 ? NULL
-				    : "the bytes of this array do not follow one another: make it "
-				      "contiguous first";
+	*strided = !follow && total > 0;
+	return *strided ? "the bytes of this array do not follow one another: put it.contiguous()"
+			: NULL;
 }
 
 static PyObject *borrowed_tuple(struct borrowed *self, const struct dlpack_tensor *tensor)
@@ -223,9 +229,12 @@ PyObject *dlpack_import(PyObject *module, PyObject *capsule)
 						     ? &((struct dlpack_versioned *)pointer)->tensor
 						     : &((struct dlpack_managed *)pointer)->tensor;
 	Py_ssize_t bytes;
-	const char *wrong = tensor_wrong(tensor, &bytes);
+	bool strided;
+	const char *wrong = tensor_wrong(tensor, &bytes, &strided);
 	if (wrong) {
-		PyErr_SetString(PyExc_TypeError, wrong);
+		PyObject *kind = strided ? PyObject_GetAttrString(module, "Strided") : NULL;
+		PyErr_SetString(kind ? kind : PyExc_TypeError, wrong);
+		Py_XDECREF(kind);
 		return NULL;
 	}
 	PyObject *type = PyObject_GetAttrString(module, "Borrowed");

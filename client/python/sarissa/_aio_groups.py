@@ -12,8 +12,6 @@ from ._groups import Contributor
 from ._names import timeout_ns
 
 if TYPE_CHECKING:
-    import numpy
-
     from .aio import Node
 
 
@@ -24,7 +22,7 @@ class Result:
                  through: int) -> None:
         self._member, self._attempt = member, attempt
         self.round, self.version, self.through = round, version, bool(through)
-        self.array: numpy.ndarray[Any, Any] = _groups.as_array(view, member.group.dtype)
+        self.array: Any = _groups.as_array(view, member.group.dtype)
 
     async def members(self) -> List[Contributor]:
         raw = await self._member._do("group_contributors", self.round, self._attempt)

@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, Type
 
 from . import _arrays, _sarissa
-from ._names import DTYPES, dtype_of, numpy_name, op_of, timeout_ns, unsigned
+from ._arrays import Meaning
+from ._names import DTYPES, OURS, dtype_of, op_of, timeout_ns, unsigned
+from ._types import item_bytes
 from ._waits import ask
 
 if TYPE_CHECKING:
-    import numpy
-
     from ._node import Node
 
 TOTAL = 1
@@ -29,24 +29,21 @@ def dtype_named(number: int) -> str:
     return next(key for key, one in DTYPES.items() if one == number)
 
 
-def as_array(view: _sarissa.View, dtype: str) -> numpy.ndarray[Any, Any]:
-    import numpy
-    memory = memoryview(view)  # type: ignore[arg-type]
-    return numpy.frombuffer(memory, numpy_name(dtype))
+def as_array(view: _sarissa.View, dtype: str) -> Any:
+    """A Tensor where numpy has no such type: bf16, without ml_dtypes."""
+    text = OURS[dtype]
+    return _arrays.as_array(view, Meaning(text, (view.nbytes // item_bytes(text),)))
 
 
 def contribution(array: Any, dtype: str) -> Any:
     """The bytes of a contribution to a group of dtype, in C's order."""
     given = _arrays.given_array(array)
     if given is None:
+        _arrays.check_bytes(array)
         return array
-    memory, meaning = given
-    if dtype_of(meaning.dtype) != dtype:
-        raise TypeError(f"a contribution of {meaning.dtype}: the group is of {dtype}")
-    if meaning.order != "C":
-        import numpy
-        memory = _arrays.of_numpy(numpy.ascontiguousarray(array))[0]
-    return memory
+    if dtype_of(given.meaning.dtype) != dtype:
+        raise TypeError(f"a contribution of {given.meaning.dtype}: the group is of {dtype}")
+    return given.in_c_order()
 
 
 def creation(name: str, dtype: Any, count: int, op: str, policy: str, members: int,
@@ -75,7 +72,7 @@ class Result:
                  through: int, dtype: str) -> None:
         self._member, self._attempt = member, attempt
         self.round, self.version, self.through = round, version, bool(through)
-        self.array: numpy.ndarray[Any, Any] = as_array(view, dtype)
+        self.array: Any = as_array(view, dtype)
         self._members: Optional[List[Contributor]] = None
 
     @property

@@ -6,20 +6,18 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from . import _arrays, _sarissa
 from ._arrays import Meaning, Tensor
 from ._errors import Closed, Error, Exists, NotFound, PartialError
-from ._names import DTYPES, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
+from ._names import DTYPES, NUMPY, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
 from ._groups import Group, creation
 from ._leases import Lease, ttl_ns
 from ._streams import Reader, Writer
+from ._types import item_bytes, type_text
 from ._waits import ask, collect, finish, interruptible
 from ._watch import Watch
-
-if TYPE_CHECKING:
-    import numpy
 
 NOWHERE = 2**64 - 1
 SPREAD = 1
@@ -97,21 +95,25 @@ def as_put(view: _sarissa.View, meaning: Optional[Meaning]) -> Any:
     return memoryview(view)  # type: ignore[arg-type]
 
 
-def shaped(name: Name, view: _sarissa.View, dtype: Any,
-           shape: Optional[Shape]) -> numpy.ndarray[Any, Any]:
-    """An object without a description as an array."""
-    import numpy
-    wanted = numpy.dtype(numpy_name(dtype))
-    if wanted.hasobject or view.nbytes % wanted.itemsize:
-        raise ValueError(f"{name!r} has {view.nbytes} bytes: they are no array of {wanted}")
-    memory = memoryview(view)  # type: ignore[arg-type]
-    flat: numpy.ndarray[Any, Any] = numpy.frombuffer(memory, wanted) if view.nbytes else \
-        numpy.empty(0, wanted)
-    try:
-        return flat if shape is None else flat.reshape(shape)
-    except ValueError:
-        raise ValueError(f"{name!r} has {flat.size} elements of {wanted}: they have no shape "
-                         f"{shape}") from None
+def shaped(name: Name, view: _sarissa.View, dtype: Any, shape: Optional[Shape]) -> Any:
+    """An object as the array that the caller says it is: a Tensor where numpy has no such type (bf16)."""
+    return _arrays.as_array(view, fitting(name, view, dtype, shape))
+
+
+def fitting(name: Name, view: _sarissa.View, dtype: Any, shape: Optional[Shape]) -> Meaning:
+    text = created_type(dtype)
+    each = item_bytes(text)
+    if not each or view.nbytes % each:
+        raise ValueError(f"{name!r} has {view.nbytes} bytes: they are no array of {dtype}")
+    count = view.nbytes // each
+    lengths = (count,) if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    if lengths.count(-1) == 1:
+        rest = Meaning(text, tuple(length for length in lengths if length != -1)).elements
+        lengths = tuple(count // rest if length == -1 and rest else length for length in lengths)
+    meaning = Meaning(text, lengths)
+    if meaning.elements != count or any(length < 0 for length in lengths):
+        raise ValueError(f"{name!r} has {count} elements of {dtype}: they have no shape {shape}")
+    return meaning
 
 
 def exists(name: Name, stored: Meaning, meaning: Meaning) -> Exists:
@@ -133,11 +135,20 @@ def mine(array: Any, sources: Sequence[Name], rank: Optional[int]) -> Tuple[Any,
     if given is None:
         raise TypeError("an array of numpy, or of another library that speaks DLPack, takes part in an "
                         "allreduce; bytes do not say what they are: put them, and name dtype=")
-    dtype_of(given[1].dtype)
-    if given[1].order == "C":
-        return given
+    dtype_of(given.meaning.dtype)
+    return given.in_c_order(), given.meaning._replace(order="C")
+
+
+def created_type(dtype: Any) -> str:
+    """The text of a type that the caller names: numpy's way, or ours."""
+    named = numpy_name(dtype)
+    if isinstance(named, str) and named in NUMPY:
+        return named
     import numpy
-    return _arrays.of_numpy(numpy.ascontiguousarray(array))
+    try:
+        return type_text(numpy.dtype(named))
+    except TypeError as error:
+        raise ValueError(f"no object can be an array of {dtype!r}: {error}") from None
 
 
 def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, num: int, spread: bool,
@@ -172,14 +183,17 @@ class Node:
     def put(self, name: Name, data: Any, ttl: Optional[float] = None) -> None:
         """Stores a copy of data: bytes, a memoryview, array.array..., or an array of numpy or of
         another library that speaks DLPack, with its type and shape. One of that name with the same
-        bytes may exist already; with others: FileExistsError. Arrays of Python objects and those
-        whose bytes do not follow one another: TypeError. ttl: expire() so many seconds from now."""
-        array = _arrays.given_array(data)
-        if array is None:
+        bytes may exist already; with others: FileExistsError. What would not come back as it was is refused
+        with a TypeError that says what to put: Python objects, masked arrays and other subclasses of
+        ndarray, types with metadata or of more than 120 bytes in words, more than eight dimensions.
+        ttl: expire() so many seconds from now."""
+        given = _arrays.given_array(data)
+        if given is None:
             _arrays.check_bytes(data)
             self._open().put(name, data)
         else:
-            self._put_array(name, *array)
+            given = given.contiguous()
+            self._put_array(name, given.memory, given.meaning)
         if ttl is not None:
             self.expire(name, ttl)
 
@@ -244,13 +258,18 @@ class Node:
         return memoryview(view)  # type: ignore[arg-type]
 
     def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
-                  timeout: Optional[float] = None) -> numpy.ndarray[Any, Any]:
-        """An object that is not described, such as the result of a reduce, as a numpy array."""
+                  timeout: Optional[float] = None) -> Any:
+        """An object that is not described as a read-only numpy array. bf16, and what else numpy has not: a
+        Tensor, for torch.from_dlpack() and others. With ml_dtypes installed numpy has bf16."""
         return shaped(name, self._view(name, timeout), dtype, shape)
 
-    def get_tensor(self, name: Name, timeout: Optional[float] = None) -> Tensor:
-        """An array for a library that speaks DLPack. TypeError when the object is no array."""
+    def get_tensor(self, name: Name, timeout: Optional[float] = None, dtype: Any = None,
+                   shape: Optional[Shape] = None) -> Tensor:
+        """An array for a library that speaks DLPack. TypeError when the object is no array, unless dtype says
+        what it is."""
         view = self._view(name, timeout)
+        if dtype is not None:
+            return Tensor(view, fitting(name, view, dtype, shape))
         meaning = self._description(name)
         if meaning is None or not _arrays.fits(view, meaning):
             raise TypeError(f"{name!r} was not put as an array: use get() or get_array()")
@@ -290,19 +309,19 @@ class Node:
                 raise TypeError("say how large it is: create(name, size), or create(name, "
                                 "dtype=..., shape=...)")
             return Writer(self._open().create(name, unsigned(size, 64)), size)
-        import numpy
-        made = numpy.dtype(numpy_name(dtype))
+        named = created_type(dtype)
         lengths = (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
-        meaning = Meaning(_arrays.type_name(made), lengths)
-        if made.hasobject or any(length < 0 for length in lengths):
+        meaning = Meaning(named, lengths)
+        if any(length < 0 for length in lengths):
             raise ValueError(f"no object can be an {meaning}")
-        size = made.itemsize * meaning.elements
+        _arrays.write(meaning)  # which may not fit
+        size = item_bytes(named) * meaning.elements
         creation = self._open().create(name, size)
 
         def describe(data: Any) -> None:
             self._forget(name)
             self._describe(name, _arrays.write(meaning._replace(sample=_sarissa.sample(data).hex())))
-        return Writer(creation, size, lambda memory: _arrays.as_array(memory, meaning), describe)
+        return Writer(creation, size, lambda memory: _arrays.as_numpy(memory, meaning), describe)
 
     def reader(self, name: Name, timeout: Optional[float] = None) -> Reader:
         """The object while it still arrives or is written: returns as soon as its size is known. Each
@@ -374,9 +393,10 @@ class Node:
 
     def allreduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
                   shape: Optional[Shape] = None, timeout: Optional[float] = None,
-                  array: Any = None, rank: Optional[int] = None) -> numpy.ndarray[Any, Any]:
+                  array: Any = None, rank: Optional[int] = None) -> Any:
         """A reduce whose result every participant gets: each calls it with the same target, sources
-        and op. With array and rank, array is put first, as sources[rank], and says dtype and shape."""
+        and op. With array and rank, array is put first, as sources[rank], and says dtype and shape.
+        The result is a read-only array, or a Tensor where numpy has no such type, as get_array() has it."""
         if array is not None:
             memory, meaning = mine(array, sources, rank)
             self._open().put(sources[rank or 0], memory)

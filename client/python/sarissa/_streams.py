@@ -8,7 +8,7 @@ import io
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type
 
 from . import _sarissa
-from ._arrays import check_bytes
+from ._arrays import as_bytes
 from ._errors import Error
 from ._names import timeout_ns, unsigned
 from ._waits import finish, interruptible
@@ -61,8 +61,7 @@ class Writer:
         """Appends bytes, which are final. Readers have them after 256 KiB, flush() or the end."""
         if self.data is None:
             raise ValueError("the object is sealed or given up already")
-        check_bytes(piece)
-        with memoryview(piece).cast("B") as source:
+        with as_bytes(piece) as source:
             count = len(source)
             end = self._written + count
             if end > self._size:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, List, Optional, Sequence, Type
+from typing import Any, AsyncIterator, Dict, List, Optional, Sequence, Type
 
 from . import _arrays, _node, _sarissa
 from ._aio_groups import Group, GroupMember, Result
@@ -25,9 +25,6 @@ from ._groups import creation
 from ._names import Name, timeout_ns
 from ._node import Info, Path, Shape
 from ._watch import Event, events
-
-if TYPE_CHECKING:
-    import numpy
 
 __all__ = ["Group", "GroupMember", "Node", "Result", "open"]
 CAPACITY = 16384  # operations under way; more wait for one of them to end
@@ -98,12 +95,12 @@ class Node:
     # --- bytes and arrays
 
     async def put(self, name: Name, data: Any) -> None:
-        array = _arrays.given_array(data)
-        if array is None:
+        given = _arrays.given_array(data)
+        if given is None:
             _arrays.check_bytes(data)
             await self._do("put", name, data, None)
             return
-        memory, meaning = array
+        memory, meaning, _ = given.contiguous()
         text, ident = _arrays.write(meaning), _arrays.description_id(_sarissa.id_from(name))
         older = False
         try:
@@ -135,7 +132,7 @@ class Node:
         return _node.described(name, answer)
 
     async def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
-                        timeout: Optional[float] = None) -> numpy.ndarray[Any, Any]:
+                        timeout: Optional[float] = None) -> Any:
         return _node.shaped(name, await self._do("get", name, timeout_ns(timeout)), dtype, shape)
 
     async def delete(self, name: Name, raw: bool = False) -> None:
@@ -176,7 +173,7 @@ class Node:
 
     async def allreduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
                         shape: Optional[Shape] = None, timeout: Optional[float] = None,
-                        array: Any = None, rank: Optional[int] = None) -> numpy.ndarray[Any, Any]:
+                        array: Any = None, rank: Optional[int] = None) -> Any:
         if array is not None:
             memory, meaning = _node.mine(array, sources, rank)
             dtype, shape = meaning.dtype, meaning.shape
