@@ -462,6 +462,16 @@ static void pages_of_a_list(void **state)
 	assert_int_equal(a->objects.count, 5);
 	assert_int_equal(a->objects.cursor, 0);
 	assert_int_equal(a->objects.objects[0].copies, 1);
+	f->d.scan_max = 2; /* a turn looks at so many: a page may be empty and not the last */
+	strcpy(m.list.prefix, "no such name");
+	for (uint32_t page = 1; page <= 2; page++) {
+		a = send(f, 1, &m);
+		assert_int_equal(a->objects.count, 0);
+		assert_int_equal(a->objects.cursor, 2 * page);
+		m.list.cursor = a->objects.cursor;
+	}
+	assert_int_equal(send(f, 1, &m)->objects.cursor, 0);
+	memset(m.list.prefix, 0, sizeof(m.list.prefix));
 	m.list.cursor = UINT64_MAX; /* beyond the end */
 	assert_int_equal(send(f, 1, &m)->objects.count, 0);
 	m = (struct message){.kind = MESSAGE_STAT};

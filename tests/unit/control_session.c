@@ -2,6 +2,8 @@
 /* What clients may ask, what they must not, and how they vanish. */
 #include "control_test.h"
 #include "control_world.h"
+#include "core/directory/room.h"
+#include "core/state.h"
 
 #define STORE (UINT64_C(4) << 20)
 
@@ -416,6 +418,74 @@ static void a_user_has_a_share_of_the_sessions(void **state)
 	world_free(w);
 }
 
+/* Gets of what nobody puts: one user's leave room for those of others. */
+static void a_user_has_a_share_of_the_waits(void **state)
+{
+	enum { GREEDY = 1000, OTHER = 1001, SHARE = 12 }; /* of 16 objects that may be awaited */
+	struct world *w = world_new(2, 1, STORE, false);
+	struct session_request attach = world_request(SESSION_ATTACH, NULL), get;
+	uint32_t session[3], user[3] = {GREEDY, GREEDY, OTHER};
+	char name[16];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(open_of(w, user[i], false, &session[i]), 0);
+		assert_int_equal(world_call(w, 0, session[i], &attach, WORLD_SECOND)->reply.status,
+				 0);
+	}
+	for (uint32_t i = 0; i < SHARE + 2; i++) {
+		struct world_reply *a;
+
+		snprintf(name, sizeof(name), "absent%u", i);
+		get = world_request(SESSION_GET, name);
+		get.timeout_ns = -1;
+		a = world_call(w, 0, session[i < SHARE ? i % 2 : 2], &get, WORLD_SECOND / 10);
+		assert_null(a);
+	}
+	get = world_request(SESSION_GET, "one more");
+	get.timeout_ns = -1;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct world_reply *a = world_call(w, 0, session[i], &get, WORLD_SECOND);
+
+		assert_non_null(a);
+		assert_int_equal(a->reply.status, -EAGAIN);
+		assert_non_null(strstr(a->reply.text, "of this user"));
+	}
+	control_session_close(w->node[0].core, session[0], w->now_ns);
+	assert_null(world_call(w, 0, session[1], &get, WORLD_SECOND / 10));
+	world_free(w);
+}
+
+/* A turn looks at so many entries: the list of a node's own shard goes on in the next ones. */
+static void a_long_list_takes_many_turns(void **state)
+{
+	enum { OBJECTS = 40 };
+	struct world *w = world_new(1, 1, STORE, false);
+	struct session_request list = world_request(SESSION_LIST, NULL), none;
+	struct world_reply *a;
+	uint32_t seq, found = 0;
+	char name[16];
+
+	assert_int_equal(world_open(w, 0), 0);
+	for (uint32_t i = 0; i < OBJECTS; i++) {
+		snprintf(name, sizeof(name), "object%u", i);
+		assert_int_equal(world_put(w, 0, 0, name, 100, i), 0);
+	}
+	w->node[0].core->directory->shard.scan_max = 3;
+	none = world_request(SESSION_LIST, "no such name");
+	seq = world_send(w, 0, 0, &none);
+	assert_null(world_reply_to(w, 0, seq)); /* not within the turn of the request */
+	a = world_wait(w, 0, seq, WORLD_SECOND);
+	assert_non_null(a);
+	assert_int_equal(a->reply.status, 0);
+	assert_false(a->reply.flags & SESSION_FLAG_MORE);
+	seq = world_send(w, 0, 0, &list);
+	while ((a = world_wait(w, 0, seq, WORLD_SECOND)) && a->reply.flags & SESSION_FLAG_MORE)
+		found++;
+	assert_non_null(a);
+	assert_int_equal(found, OBJECTS);
+	world_free(w);
+}
+
 /* 'sarissa doctor' and 'sarissa status' show the same bytes, also while a bitmap takes some. */
 static void status_and_gauges_agree_on_bytes(void **state)
 {
@@ -467,6 +537,8 @@ int main(void)
 		cmocka_unit_test(a_cancelled_wait_is_gone),
 		cmocka_unit_test(too_many_of_everything),
 		cmocka_unit_test(a_user_has_a_share_of_the_sessions),
+		cmocka_unit_test(a_user_has_a_share_of_the_waits),
+		cmocka_unit_test(a_long_list_takes_many_turns),
 		cmocka_unit_test(status_and_gauges_agree_on_bytes),
 	};
 

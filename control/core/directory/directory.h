@@ -25,6 +25,7 @@ struct text;
 
 enum {
 	DIRECTORY_FRESH = 64,
+	DIRECTORY_SCAN = 4096, /* some 0.3 ms */
 	DIRECTORY_TOMBSTONE_REPLICAS = 2, /* nodes that keep the tombstones of an id */
 };
 
@@ -203,6 +204,7 @@ struct directory {
 	uint64_t visits; /* walks over upstreams so far */
 	struct watchers watchers;
 	struct session_object page[MESSAGE_OBJECTS_MAX];
+	uint32_t scan_max; /* entries that one page of a LIST or WATCH looks at */
 	uint8_t sum[OBJECT_INLINE_MAX]; /* for one answer at a time */
 };
 
@@ -424,6 +426,9 @@ void directory_learn(struct directory *d, struct entry *e);
 /* ---- query.c --------------------------------------------------------------------------------- */
 
 void directory_stat(struct directory *d, uint32_t node, const struct message *m);
+/* A page may be empty and not the last one: it ends where it has looked at scan_max entries. */
 void directory_list(struct directory *d, uint32_t node, const struct message *m);
+/* Where a page that begins at that entry ends at the latest. */
+uint64_t directory_scan_end(const struct directory *d, uint64_t at);
 
 #endif

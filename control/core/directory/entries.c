@@ -32,6 +32,7 @@ void directory_init(struct directory *d, const struct control_config *config,
 {
 	d->out = *out;
 	d->nodes_count = config->nodes;
+	d->scan_max = DIRECTORY_SCAN;
 	d->self = MESSAGE_NODE_NONE;
 	d->links = links;
 	d->network = config->network;

@@ -102,12 +102,19 @@ static bool directory_named(const struct entry *e, const char *prefix)
 	return strncmp(e->name, prefix, strlen(prefix)) == 0;
 }
 
+uint64_t directory_scan_end(const struct directory *d, uint64_t at)
+{
+	uint64_t left = at < d->entries.fresh ? d->entries.fresh - at : 0;
+
+	return at + (left < d->scan_max ? left : d->scan_max);
+}
+
 void directory_list(struct directory *d, uint32_t node, const struct message *m)
 {
-	uint64_t at = m->list.cursor;
+	uint64_t at = m->list.cursor, end = directory_scan_end(d, at);
 	uint32_t count = 0;
 
-	for (; at < d->entries.fresh && count < MESSAGE_OBJECTS_MAX; at++) {
+	for (; at < end && count < MESSAGE_OBJECTS_MAX; at++) {
 		const struct entry *e = pool_at(&d->entries, (uint32_t)at);
 
 		if (e->used && directory_shown(e) && directory_named(e, m->list.prefix))

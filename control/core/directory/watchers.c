@@ -128,9 +128,10 @@ void watchers_gone(struct directory *d, struct entry *e)
 /* Answers with a page of objects from the cursor on. Objects with newer events come with those. */
 static void watchers_page(struct directory *d, struct watcher *w, uint64_t at)
 {
+	uint64_t end = directory_scan_end(d, at);
 	uint32_t count = 0;
 
-	for (; at < d->entries.fresh && count < MESSAGE_OBJECTS_MAX; at++) {
+	for (; at < end && count < MESSAGE_OBJECTS_MAX; at++) {
 		const struct entry *e = pool_at(&d->entries, (uint32_t)at);
 
 		if (e->used && e->watched && e->event < w->began && watchers_named(w, e->name))

@@ -21,6 +21,14 @@ static bool session_list_lacks(struct control *c, struct wait *w, const struct n
 	return reply_item(c, w, &o, sizeof(o));
 }
 
+/* The next page of this node's own shard: a turn is one page long. */
+static void session_list_later(struct control *c, struct timer *t)
+{
+	struct wait *w = list_item(t, struct wait, timer);
+
+	session_list_ask(c, w);
+}
+
 static void session_list_next(struct control *c, struct wait *w, bool room)
 {
 	w->paused = !room;
@@ -54,7 +62,10 @@ static bool session_listed(struct control *c, struct call *call, const struct me
 	w->cursor = answer->objects.cursor;
 	if (w->cursor == 0)
 		w->shard++;
-	session_list_next(c, w, room);
+	if (room && w->cursor && call->node == c->cluster->self)
+		timers_set(&c->timers, &w->timer, c->now_ns, session_list_later);
+	else
+		session_list_next(c, w, room);
 	return false;
 }
 

@@ -8,6 +8,7 @@
 struct user {
 	struct idmap_node by_number; /* as the kernel knows it */
 	uint32_t sessions;
+	uint32_t waiting;      /* their requests that wait */
 	uint32_t staged_count; /* their private staging buffers */
 };
 

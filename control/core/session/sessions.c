@@ -57,6 +57,7 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 		c->counters.clients_greedy++;
 		return -EDQUOT;
 	}
+	s->user->waiting += s->waiting;
 	s->client = *who;
 	s->brings = session_left_staged(c, s);
 	return 0;

@@ -5,10 +5,32 @@
 #include "core/transfer/fetch.h"
 #include "room.h"
 
+/* Three quarters of all waits, and of all objects that may be awaited from other nodes. */
+static uint32_t waits_share(const struct control *c)
+{
+	uint32_t least = c->config.waits_max < c->config.fetches_max ? c->config.waits_max
+								     : c->config.fetches_max;
+
+	return least - least / 4;
+}
+
+/* Whether the user of the session may have one more. */
+static bool waits_user(const struct control *c, const struct session *s)
+{
+	return s->user == NULL || s->client.daemons || s->user->waiting < waits_share(c);
+}
+
 bool waits_room(const struct control *c, const struct session *s)
 {
-	return s->waiting < SESSION_WAITS_MAX &&
+	return s->waiting < SESSION_WAITS_MAX && waits_user(c, s) &&
 	       c->session->sessions.waits.used < c->session->sessions.waits.capacity;
+}
+
+static void waits_count(struct session *s, uint32_t more)
+{
+	s->waiting += more;
+	if (s->user)
+		s->user->waiting += more;
 }
 
 /* The id of a client's request in the map: a CANCEL names it by session and number. */
@@ -37,10 +59,13 @@ struct wait *waits_start(struct control *c, struct session *s, const struct sess
 
 	if (w == NULL) {
 		reply_error(c, s, r->op, r->seq, -EAGAIN,
-			    "too many requests wait on this node: try again later");
+			    waits_user(c, s)
+				    ? "too many requests wait on this node: try again later"
+				    : "as many requests of this user wait on this node as may: end "
+				      "some, or try again later");
 		return NULL;
 	}
-	s->waiting++;
+	waits_count(s, 1);
 	w->number = ++c->session->sessions.waits_count;
 	w->session = s;
 	w->op = r->op;
@@ -75,7 +100,7 @@ void waits_free(struct control *c, struct wait *w)
 		idmap_remove(&c->session->sessions.by_seq, &w->by_seq);
 	w->numbered = false;
 	if (w->session)
-		w->session->waiting--;
+		waits_count(w->session, UINT32_MAX);
 	else
 		c->session->sessions.prefetching--;
 	list_remove(&w->of_session);

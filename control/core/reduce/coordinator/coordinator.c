@@ -342,6 +342,45 @@ static const char *reduce_wrong_deadline(const struct message_reduce *m)
 	return NULL;
 }
 
+static int reduce_order(const struct message_reduce *m, uint16_t a, uint16_t b)
+{
+	return memcmp(&m->sources[a], &m->sources[b], sizeof(m->sources[a]));
+}
+
+/* Lets the source at that place sink in a heap of count places. */
+static void reduce_sink(const struct message_reduce *m, uint16_t *heap, uint32_t at, uint32_t count)
+{
+	for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+		uint16_t moved = heap[at];
+
+		child += child + 1 < count && reduce_order(m, heap[child], heap[child + 1]) < 0;
+		if (reduce_order(m, moved, heap[child]) >= 0)
+			return;
+		heap[at] = heap[child];
+		heap[child] = moved;
+	}
+}
+
+/* Whether a source stands twice. Heapsort: n log n comparisons whatever the ids are. */
+static bool reduce_twice(const struct message_reduce *m)
+{
+	uint16_t heap[MESSAGE_SOURCES_MAX];
+
+	for (uint32_t i = 0; i < m->count; i++)
+		heap[i] = (uint16_t)i;
+	for (uint32_t i = m->count / 2; i > 0; i--)
+		reduce_sink(m, heap, i - 1, m->count);
+	for (uint32_t left = m->count; left > 1; left--) {
+		uint16_t greatest = heap[0];
+
+		heap[0] = heap[left - 1];
+		reduce_sink(m, heap, 0, left - 1);
+		if (reduce_order(m, greatest, heap[0]) == 0)
+			return true;
+	}
+	return false;
+}
+
 const char *reduce_wrong(const struct message_reduce *m)
 {
 	if (!reduce_op_valid(m->op))
@@ -355,13 +394,11 @@ const char *reduce_wrong(const struct message_reduce *m)
 	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_ALLREDUCE | MESSAGE_REDUCE_RESTART |
 				   MESSAGE_REDUCE_DELEGATED | MESSAGE_REDUCE_DEADLINE))
 		return "unknown flags: use nodes of one version";
-	for (uint32_t i = 0; i < m->count; i++) {
+	for (uint32_t i = 0; i < m->count; i++)
 		if (object_id_equal(&m->sources[i], &m->target))
 			return "the target is among the sources: name another target";
-		for (uint32_t k = 0; k < i; k++)
-			if (object_id_equal(&m->sources[i], &m->sources[k]))
-				return "a source is listed twice: name each once";
-	}
+	if (reduce_twice(m))
+		return "a source is listed twice: name each once";
 	return reduce_wrong_deadline(m);
 }
 
