@@ -30,7 +30,7 @@ enum {
 	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment")    \
 	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")      \
 	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")       \
-	X(SESSIONS, "sessions", "N", "clients at a time (256)")                                   \
+	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                   \
 	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")            \
 	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)") \
 	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \
@@ -398,7 +398,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 
 	*out = (struct options){.rundir = "/run/sarissa",
 				.node = OPTION_NODE_UNSET,
-				.sessions = 256,
+				.sessions = 1024,
 				.spill_max = INT64_MAX,
 				.quota_bytes = UINT64_MAX,
 				.socket_mode = 0666,

@@ -9,8 +9,8 @@ void control_config_default(struct control_config *config)
 {
 	*config = (struct control_config){
 		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
-		.sessions_max = 256,
-		.sessions_user_max = 192,
+		.sessions_max = 1024,
+		.sessions_user_max = 768,
 		.waits_max = 32768,
 		.grid_slots = 6, /* fewer are faster without: docs/tried.md */
 		.delegate_bytes = UINT64_C(8) << 20,

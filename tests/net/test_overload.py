@@ -5,6 +5,7 @@ room. Nothing hangs, nothing ends, nothing grows."""
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -15,13 +16,15 @@ from pathlib import Path
 import netlib
 from netlib import Cluster, build_dir, network, nodes, process, state
 
-SESSIONS = 256  # of a node, by default
+SESSIONS = 1024  # of a node, by default
 MANY = 120
 STOPS = 8
 
 
 def more_clients_than_sessions():
     netlib.need_daemons()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
     with Cluster(1, "--store", 32) as cluster, netlib.scratch() as directory:
         netlib.make_file(directory / "sent", 4096)
         cluster.must(0, "sarissa", "put", "there", directory / "sent")
@@ -39,6 +42,7 @@ def more_clients_than_sessions():
         for one in held:
             one.close()
         cluster.check_daemons()
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def connected(cluster):
@@ -118,7 +122,7 @@ def a_low_limit_of_descriptors():
                 netlib.wait_for(lambda: nodes.answers(cluster.config, 0), netlib.PATIENCE_S,
                                 "it answers")
         log = nodes.log_file(cluster.config, 0, "control").read_text()
-        assert log.count("only 300 files may be open, and 256 clients may need 1600") == 1, log
+        assert log.count("only 300 files may be open, and 1024 clients may need 3136") == 1, log
         assert log.count("files may be open") == 1, log
 
 
