@@ -30,7 +30,7 @@ enum {
 	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment")    \
 	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")      \
 	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")       \
-	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                   \
+	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                  \
 	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")            \
 	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)") \
 	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \

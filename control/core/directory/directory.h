@@ -25,7 +25,7 @@ struct text;
 
 enum {
 	DIRECTORY_FRESH = 64,
-	DIRECTORY_SCAN = 4096, /* some 0.3 ms */
+	DIRECTORY_SCAN = 4096,		  /* some 0.3 ms */
 	DIRECTORY_TOMBSTONE_REPLICAS = 2, /* nodes that keep the tombstones of an id */
 };
 
@@ -204,7 +204,7 @@ struct directory {
 	uint64_t visits; /* walks over upstreams so far */
 	struct watchers watchers;
 	struct session_object page[MESSAGE_OBJECTS_MAX];
-	uint32_t scan_max; /* entries that one page of a LIST or WATCH looks at */
+	uint32_t scan_max;		/* entries that one page of a LIST or WATCH looks at */
 	uint8_t sum[OBJECT_INLINE_MAX]; /* for one answer at a time */
 };
 
