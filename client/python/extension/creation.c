@@ -25,6 +25,7 @@ PyObject *creation_new(struct handle *handle, const sar_buffer *buffer)
 	Py_INCREF(handle);
 	self->handle = handle;
 	self->buffer = *buffer;
+	handle->views++;
 	return (PyObject *)self;
 }
 
@@ -53,6 +54,7 @@ static void creation_give_up(struct creation *self)
 				  "given up") < 0)
 		PyErr_WriteUnraisable(NULL);
 	python_end(creation_drop, self);
+	self->handle->views--;
 	PyErr_Restore(kind, value, trace);
 }
 
@@ -122,6 +124,7 @@ static int creation_take(struct creation *self)
 		return -1;
 	}
 	self->ended = 1;
+	self->handle->views--;
 	return 0;
 }
 

@@ -233,10 +233,18 @@ static PyMethodDef handle_methods[] = {
 	{0},
 };
 
+static PyObject *handle_views(PyObject *object, void *none)
+{
+	return PyLong_FromSsize_t(((struct handle *)object)->views);
+}
+
+static PyGetSetDef handle_fields[] = {{"views", handle_views, NULL, NULL, NULL}, {0}};
+
 static PyType_Slot handle_slots[] = {
 	{Py_tp_new, handle_new},
 	{Py_tp_dealloc, handle_dealloc},
 	{Py_tp_methods, handle_methods},
+	{Py_tp_getset, handle_fields},
 	{0},
 };
 static PyType_Spec handle_spec = {

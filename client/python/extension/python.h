@@ -98,6 +98,7 @@ struct handle {
 	sar *s;
 	int ended;				    /* its node is closed: no new calls */
 	PyObject *view, *creation, *queue, *member; /* the types of what it makes */
+	Py_ssize_t views;			    /* and creations that have not ended */
 };
 int handle_add(PyObject *module);
 /* Raises Closed when the node is closed: -1. */

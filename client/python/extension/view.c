@@ -14,14 +14,17 @@ PyObject *view_new(struct handle *handle, const sar_buffer *buffer)
 	Py_INCREF(handle);
 	self->handle = handle;
 	self->buffer = *buffer;
+	handle->views++;
 	return (PyObject *)self;
 }
 
 static void view_dealloc(PyObject *object)
 {
 	struct view *self = (struct view *)object;
-	if (self->handle)
+	if (self->handle) {
 		sar_release(self->handle->s, &self->buffer);
+		self->handle->views--;
+	}
 	Py_XDECREF((PyObject *)self->handle);
 	python_free(object);
 }
@@ -66,11 +69,19 @@ static PyObject *view_address(PyObject *object, void *none)
 	return PyLong_FromVoidPtr(((struct view *)object)->buffer.data);
 }
 
+static PyObject *view_handle(PyObject *object, void *none)
+{
+	PyObject *handle = (PyObject *)((struct view *)object)->handle;
+	Py_INCREF(handle);
+	return handle;
+}
+
 static PyMethodDef view_methods[] = {{"wait", view_wait, METH_VARARGS, NULL}, {0}};
 static PyGetSetDef view_fields[] = {
 	{"ready", view_ready, NULL, NULL, NULL},
 	{"nbytes", view_bytes, NULL, NULL, NULL},
 	{"address", view_address, NULL, NULL, NULL},
+	{"handle", view_handle, NULL, NULL, NULL},
 	{0},
 };
 static PyType_Slot view_slots[] = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, 
 
 from . import _arrays, _sarissa
 from ._arrays import Meaning
+from ._connections import VIEWS_MAX
 from ._names import DTYPES, OURS, dtype_of, op_of, timeout_ns, unsigned
 from ._types import item_bytes
 from ._waits import ask
@@ -32,6 +33,9 @@ def dtype_named(number: int) -> str:
 def as_array(view: _sarissa.View, dtype: str) -> Any:
     """A Tensor where numpy has no such type: bf16, without ml_dtypes."""
     text = OURS[dtype]
+    if view.handle.views > VIEWS_MAX:  # the next pull needs room for its own
+        copy = memoryview(bytes(memoryview(view)))  # type: ignore[arg-type]
+        return _arrays.as_array(copy, Meaning(text, (copy.nbytes // item_bytes(text),)))
     return _arrays.as_array(view, Meaning(text, (view.nbytes // item_bytes(text),)))
 
 

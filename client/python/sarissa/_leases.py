@@ -35,7 +35,7 @@ class Lease:
         self._node, self._maker = node, maker
         self.name, self.ttl = name, ttl
         self.number: int = node._open().lease(name, ttl_ns(ttl))
-        maker._open().use_lease(self.number)
+        maker._connections.use_lease(self.number)
 
     def put(self, name: Name, data: Any) -> None:
         """Node.put of an object that the lease holds from its first moment on."""

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from . import _arrays, _sarissa
 from ._arrays import Meaning, Tensor
+from ._connections import VIEWS_MAX, Connections
 from ._errors import Closed, Error, Exists, NotFound, PartialError
 from ._names import DTYPES, NUMPY, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
 from ._groups import Group, creation
 from ._leases import Lease, ttl_ns
 from ._streams import Reader, Writer
 from ._types import item_bytes, type_text
-from ._waits import ask, collect, finish, interruptible
+from ._waits import ask, collect, finish, interruptible, together
 from ._watch import Watch
 
 NOWHERE = 2**64 - 1
@@ -151,6 +152,17 @@ def created_type(dtype: Any) -> str:
         raise ValueError(f"no object can be an array of {dtype!r}: {error}") from None
 
 
+def gather_many(rooms: Sequence[Tuple[_sarissa.Handle, int]], names: List[Name], limit_ns: int) -> List[_sarissa.View]:
+    """A gather over several connections."""
+    def part(at: int, room: int) -> Callable[[_sarissa.Queue], None]:
+        return lambda queue: queue.gather(0, names[at:at + room], limit_ns)
+    asked, at = [], 0
+    for handle, room in rooms:
+        asked.append((handle, part(at, room), room + 1))
+        at += room
+    return [view for views in together(asked) for view in views]
+
+
 def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, num: int, spread: bool,
                    limit_ns: int, min: int = 0, deadline: Optional[float] = None) -> _sarissa.Reduce:
     """As the extension takes it."""
@@ -168,15 +180,11 @@ class Node:
     call. After fork a child opens its own."""
 
     def __init__(self, path: Optional[Path] = None) -> None:
-        self._handle: Optional[_sarissa.Handle] = None
         self._path = path
-        self._handle = _sarissa.Handle(None if path is None else os.fsdecode(path))
+        self._connections = Connections(None if path is None else os.fsdecode(path))
 
     def _open(self) -> _sarissa.Handle:
-        handle = self._handle
-        if handle is None:
-            raise Closed
-        return handle
+        return self._connections.first()
 
     # --- bytes and arrays
 
@@ -190,7 +198,7 @@ class Node:
         given = _arrays.given_array(data)
         if given is None:
             _arrays.check_bytes(data)
-            self._open().put(name, data)
+            self._connections.with_room().put(name, data)
         else:
             given = given.contiguous()
             self._put_array(name, given.memory, given.meaning)
@@ -202,7 +210,7 @@ class Node:
         text = _arrays.write(meaning)
         older = self._describe(name, text)
         try:
-            self._open().put(name, memory)
+            self._connections.with_room().put(name, memory)
         except BaseException:
             if not older:
                 self._forget(name)
@@ -230,7 +238,7 @@ class Node:
             pass  # it fits no other object, so it does no harm
 
     def _description(self, name: Name) -> Optional[Meaning]:
-        handle, ident = self._open(), _arrays.description_id(_sarissa.id_from(name))
+        handle, ident = self._connections.with_room(), _arrays.description_id(_sarissa.id_from(name))
         view = handle.here(ident)
         try:
             return described(name, view if view is not None else handle.get(ident, 0))
@@ -238,7 +246,7 @@ class Node:
             return described(name, error)
 
     def _view(self, name: Name, timeout: Optional[float]) -> _sarissa.View:
-        handle, limit = self._open(), timeout_ns(timeout)
+        handle, limit = self._connections.with_room(), timeout_ns(timeout)
         view = handle.here(name)
         if view is not None:
             return view
@@ -308,7 +316,7 @@ class Node:
             if size is None:
                 raise TypeError("say how large it is: create(name, size), or create(name, "
                                 "dtype=..., shape=...)")
-            return Writer(self._open().create(name, unsigned(size, 64)), size)
+            return Writer(self._connections.with_room().create(name, unsigned(size, 64)), size)
         named = created_type(dtype)
         lengths = (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
         meaning = Meaning(named, lengths)
@@ -316,7 +324,7 @@ class Node:
             raise ValueError(f"no object can be an {meaning}")
         _arrays.write(meaning)  # which may not fit
         size = item_bytes(named) * meaning.elements
-        creation = self._open().create(name, size)
+        creation = self._connections.with_room().create(name, size)
 
         def describe(data: Any) -> None:
             self._forget(name)
@@ -326,7 +334,7 @@ class Node:
     def reader(self, name: Name, timeout: Optional[float] = None) -> Reader:
         """The object while it still arrives or is written: returns as soon as its size is known. Each
         wait for more takes up to timeout seconds."""
-        handle, limit = self._open(), timeout_ns(timeout)
+        handle, limit = self._connections.with_room(), timeout_ns(timeout)
         view = finish(handle, lambda queue: queue.begin(0, name, limit)) if interruptible(limit) \
             else handle.begin(name, limit)
         return Reader(handle, view, timeout)
@@ -399,16 +407,20 @@ class Node:
         The result is a read-only array, or a Tensor where numpy has no such type, as get_array() has it."""
         if array is not None:
             memory, meaning = mine(array, sources, rank)
-            self._open().put(sources[rank or 0], memory)
+            self._connections.with_room().put(sources[rank or 0], memory)
             dtype, shape = meaning.dtype, meaning.shape
         request = reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
-        view = finish(self._open(), lambda queue: queue.allreduce(0, request), 3)
+        view = finish(self._connections.with_room(), lambda queue: queue.allreduce(0, request), 3)
         return shaped(target, view, dtype, shape)
 
     def gather(self, names: Sequence[Name], timeout: Optional[float] = None, raw: bool = False) -> List[Any]:
-        """get() of all of them, side by side: all or none."""
+        """get() of all of them, side by side: all or none. Any number of names."""
         wanted, limit = names_of(names), timeout_ns(timeout)
-        views = finish(self._open(), lambda queue: queue.gather(0, wanted, limit), len(wanted) + 1)
+        if len(wanted) <= VIEWS_MAX:
+            views = finish(self._connections.with_room(len(wanted)), lambda queue: queue.gather(0, wanted, limit),
+                           len(wanted) + 1)
+        else:
+            views = gather_many(self._connections.rooms(len(wanted)), wanted, limit)
         if raw:
             return [memoryview(view) for view in views]
         return [as_put(view, meaning) for view, meaning in zip(views, self._descriptions(wanted))]
@@ -420,7 +432,9 @@ class Node:
                 queue.get(ticket, _arrays.description_id(_sarissa.id_from(name)), 0)
         if len(names) == 1:
             return [self._description(names[0])]
-        answers = dict(collect(self._open(), submit, len(names), len(names)))
+        if len(names) > VIEWS_MAX:
+            return [self._description(name) for name in names]
+        answers = dict(collect(self._connections.with_room(len(names)), submit, len(names), len(names)))
         try:
             return [described(name, answers[ticket]) for ticket, name in enumerate(names)]
         finally:
@@ -487,9 +501,7 @@ class Node:
     def close(self) -> None:
         """Ends the connection, once the last view has gone. So does the last reference to this.
         What waits in other threads ends at once: Closed."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            handle.end()
+        self._connections.end()
 
     def __enter__(self) -> Node:
         return self

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, List, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar
 
 from . import _sarissa
 from ._errors import NoNode, TimedOut
@@ -45,6 +45,28 @@ def collect(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], c
         finally:
             del ended  # which would keep this frame, and through it those of all callers, in a cycle
     return ended
+
+
+def together(asked: Sequence[Tuple[_sarissa.Handle, Callable[[_sarissa.Queue], None], int]]) -> List[Any]:
+    """finish() of several, side by side: (connection, submit, capacity) each. The first exception ends all."""
+    queues = []
+    for handle, submit, capacity in asked:
+        queues.append(handle.queue(capacity))
+        submit(queues[-1])
+    results: Dict[int, Any] = {}
+    while len(results) < len(queues):
+        asked[0][0].check()
+        first = min(set(range(len(queues))) - results.keys())
+        for number, queue in enumerate(queues):
+            for _, result in queue.wait(SLICE_NS if number == first else 0) if number not in results else ():
+                if isinstance(result, BaseException):
+                    try:
+                        raise result
+                    finally:
+                        queues.clear()
+                        del result, results, queue  # as in collect()
+                results[number] = result
+    return [results[number] for number in range(len(queues))]
 
 
 def ask(question: Callable[[int], T], timeout_ns: int) -> T:

@@ -20,6 +20,7 @@ from typing import Any, AsyncIterator, Dict, List, Optional, Sequence, Type
 
 from . import _arrays, _node, _sarissa
 from ._aio_groups import Group, GroupMember, Result
+from ._connections import VIEWS_MAX
 from ._errors import Busy, Closed, Error, Exists
 from ._groups import creation
 from ._names import Name, timeout_ns
@@ -29,6 +30,26 @@ from ._watch import Event, events
 __all__ = ["Group", "GroupMember", "Node", "Result", "open"]
 CAPACITY = 16384  # operations under way; more wait for one of them to end
 PIECE_BYTES = 1 << 20
+BRINGS = {"get": 1, "begin": 1, "allreduce": 1, "put": 1}  # views, or a writer for a while
+GATHERS = 250  # names of one operation, where there are more than a connection has views for
+
+
+class Line:
+    """A connection and its queue."""
+
+    def __init__(self, handle: _sarissa.Handle) -> None:
+        self.handle, self.queue = handle, handle.queue(CAPACITY)
+        self.fd = self.queue.fd()
+        self.views: Dict[int, int] = {}  # that operations under way bring, by ticket
+        self.asked = 0  # the sum of them
+
+    @property
+    def room(self) -> int:
+        return VIEWS_MAX - self.handle.views - self.asked
+
+    @property
+    def idle(self) -> bool:
+        return not self.views and not self.handle.views
 
 
 class Node:
@@ -36,19 +57,46 @@ class Node:
 
     def __init__(self, path: Optional[Path] = None) -> None:
         self.node = _node.Node(path)
-        self._queue: Optional[_sarissa.Queue] = self.node._open().queue(CAPACITY)
         self._loop = asyncio.get_running_loop()
+        self._lines: Optional[List[Line]] = [Line(self.node._open())]
         self._tickets = itertools.count()
         self._waiting: Dict[int, asyncio.Future[Any]] = {}
         self._room: List[asyncio.Future[None]] = []
         self._leaving: Dict[int, asyncio.Event] = {}  # cancelled operations that have not ended
-        self._fd = self._queue.fd()
-        self._loop.add_reader(self._fd, self._ready)
+        self._watch(self._lines[0])
 
-    def _ready(self) -> None:
-        if self._queue is None:
+    def _watch(self, line: Line) -> None:
+        self._loop.add_reader(line.fd, self._ready, line)
+
+    def _line(self, views: int) -> Line:
+        """A connection with room for so many views."""
+        lines = self._lines
+        if lines is None:
+            raise Closed
+        for line in lines:
+            if views == 0 or line.room >= views:
+                return line
+        if views > VIEWS_MAX:
+            raise ValueError(f"{views} views are more than one operation can bring")
+        for line in lines[1:]:
+            if line.idle:  # its connection goes
+                self._loop.remove_reader(line.fd)
+                lines.remove(line)
+        lines.append(Line(self.node._connections.another()))
+        self._watch(lines[-1])
+        return lines[-1]
+
+    def _line_of(self, view: _sarissa.View) -> Line:
+        for line in self._lines or ():
+            if line.handle is view.handle:
+                return line
+        raise Closed
+
+    def _ready(self, line: Line) -> None:
+        if self._lines is None:
             return
-        for ticket, result in self._queue.poll():
+        for ticket, result in line.queue.poll():
+            line.asked -= line.views.pop(ticket)
             future = self._waiting.pop(ticket)
             if ticket in self._leaving:
                 self._leaving.pop(ticket).set()
@@ -64,14 +112,13 @@ class Node:
                 waiter.set_result(None)
 
     async def _do(self, operation: str, *arguments: Any, ended: Optional[asyncio.Event] = None) -> Any:
-        """One operation of the queue. When its task is cancelled, ended is set once it is over."""
+        """One operation of a queue. When its task is cancelled, ended is set once it is over."""
         ticket = next(self._tickets)
+        views = len(arguments[0]) if operation == "gather" else BRINGS.get(operation, 0)
         while True:
-            queue = self._queue
-            if queue is None:
-                raise Closed
+            line = self._line(views) if operation != "wait_for" else self._line_of(arguments[0])
             try:
-                getattr(queue, operation)(ticket, *arguments)
+                getattr(line.queue, operation)(ticket, *arguments)
                 break
             except Busy:
                 if not self._waiting:
@@ -79,12 +126,14 @@ class Node:
                 waiter = self._loop.create_future()
                 self._room.append(waiter)
                 await waiter
+        line.views[ticket] = views
+        line.asked += views
         future = self._waiting[ticket] = self._loop.create_future()
         try:
             return await future
         except asyncio.CancelledError:
-            if self._queue is not None:
-                self._queue.cancel(ticket)
+            if self._lines is not None:
+                line.queue.cancel(ticket)
                 if ended is not None and ticket in self._waiting:
                     ended.clear()
                     self._leaving[ticket] = ended
@@ -183,7 +232,13 @@ class Node:
 
     async def gather(self, names: Sequence[Name], timeout: Optional[float] = None,
                      raw: bool = False) -> List[Any]:
-        views = await self._do("gather", _node.names_of(names), timeout_ns(timeout))
+        wanted, limit = _node.names_of(names), timeout_ns(timeout)
+        if len(wanted) <= VIEWS_MAX:
+            views = await self._do("gather", wanted, limit)
+        else:
+            parts = await asyncio.gather(*[self._do("gather", wanted[at:at + GATHERS], limit)
+                                           for at in range(0, len(wanted), GATHERS)])
+            views = [view for part in parts for view in part]
         if raw:
             return [memoryview(view) for view in views]
         meanings = await asyncio.gather(*[self._description(name) for name in names])
@@ -229,10 +284,12 @@ class Node:
 
     def close(self) -> None:
         """Tasks that wait get Closed."""
-        if self._queue is None:
+        lines, self._lines = self._lines, None
+        if lines is None:
             return
-        self._loop.remove_reader(self._fd)
-        self._queue = None  # which ends its operations
+        for line in lines:
+            self._loop.remove_reader(line.fd)
+        del line, lines  # which ends their operations
         waiting, self._waiting = self._waiting, {}
         for future in [*waiting.values(), *self._room]:
             if not future.done():
