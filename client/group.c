@@ -279,17 +279,20 @@ int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out)
 					  "SAR_FOREVER to wait without limit");
 	int r = group_member_free(m);
 	for (int i = 0; r == 0; i++) {
+		int64_t left, limit = group_get_ns(m);
 		sar_id id;
 		r = group_pull_answer(m, until_ns, timeout_ns, &answer);
 		if (r < 0)
-			return r;
+			return group_pull_late(m, r);
 		group_pulled(m, &answer, out, &id);
 		if (answer.round == 0 || group_switch_take(m->s, &m->at_switch, answer.round,
 							   answer.attempt, &out->buffer))
 			return 0;
-		r = sar_get(m->s, id, deadline_left_of(until_ns, timeout_ns), &out->buffer);
-		/* rounds went on so fast that it is deleted already: a newer one is there */
-		if ((r != -ENOENT && r != -ESTALE) || i == GROUP_TRIES)
+		left = deadline_left_of(until_ns, timeout_ns);
+		r = sar_get(m->s, id, left < limit ? left : limit, &out->buffer);
+		if (r == -ETIMEDOUT && left > limit)
+			i--; /* it is lost: the owner finds out, or makes it again */
+		else if (!group_pull_retries(r) || i == GROUP_TRIES)
 			return r;
 		r = 0;
 	}

@@ -15,6 +15,7 @@ enum { GROUP_TRIES = 5 }; /* of a put; of a pull whose result was deleted before
 
 #define GROUP_DECISION_NS 1000000000 /* for a decision that is there to be found */
 #define GROUP_REPORT_NS	  1000000000 /* for the report of a round at a switch */
+#define GROUP_GET_NS	  2000000000 /* for a result that is there, and a second for each MB */
 
 struct sar_member {
 	sar *s;
@@ -22,8 +23,10 @@ struct sar_member {
 	uint64_t count, item_bytes;
 	uint32_t op, dtype;
 	struct group_switch at_switch;
-	bool unsure;	   /* the owner's answer about its clock is missing */
-	_Atomic bool busy; /* an operation of a queue has it */
+	uint32_t start, live; /* of the group, when the owner answered last */
+	uint64_t rounds;      /* newest result then */
+	bool unsure;	      /* the owner's answer about its clock is missing */
+	_Atomic bool busy;    /* an operation of a queue has it */
 };
 
 /* A request; 0 or -errno with error_set's words. */
@@ -61,6 +64,12 @@ bool group_unsure(int error);
 sar_id group_contribution(const sar_member *m, uint64_t clock, char name[SAR_NAME_MAX + 1]);
 sar_id group_round(const sar_member *m, char kind, uint64_t round, uint32_t attempt,
 		   char name[SAR_NAME_MAX + 1]);
+/* How long to get a result: it may be lost, and the owner then names another one. */
+int64_t group_get_ns(const sar_member *m);
+/* Whether a pull asks again after a get that ended so: there is a newer result, or it is lost. */
+bool group_pull_retries(int error);
+/* A pull has timed out: whom it has waited for, if members have not joined yet. Returns error. */
+int group_pull_late(const sar_member *m, int error);
 /* The contributors that a decision names: how many; -ENOMEM. */
 int group_contributors(const sar_buffer *decision, sar_contributor *out, unsigned room);
 int group_decision_gone(const sar_member *m, const sar_group_result *result);

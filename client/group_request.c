@@ -154,6 +154,9 @@ void group_learn(sar_member *m, const struct group_answer *a)
 	for (unsigned i = 0; i < GROUP_PENDING_MAX; i++)
 		if (j->clock < i || j->clock - i <= a->done)
 			j->pending &= ~(UINT64_C(1) << i);
+	m->start = a->members;
+	m->live = a->live;
+	m->rounds = a->round;
 	m->unsure = false;
 }
 
@@ -196,7 +199,9 @@ void group_info(const struct group_answer *a, sar_group_info *out)
 				.lost = a->lost,
 				.waiting_ns = a->waiting_ns,
 				.switched = a->switched,
-				.fallen = a->fallen};
+				.fallen = a->fallen,
+				.gone_first = a->gone_first,
+				.gone_last = a->gone_last};
 	for (uint32_t i = 0; i < a->switches && i < GROUP_SWITCHES_MAX; i++)
 		memcpy(out->switches[i], &a->switch_ip[i], 4);
 	memcpy(out->staleness, a->histogram, sizeof(out->staleness));
@@ -256,6 +261,9 @@ sar_member *group_member_new(sar *s, const struct group_request *join, const str
 	m->count = a->count;
 	m->op = a->op;
 	m->dtype = a->dtype;
+	m->start = a->members;
+	m->live = a->live;
+	m->rounds = a->round;
 	m->item_bytes = group_item_bytes(a->dtype);
 	return m;
 }
@@ -287,6 +295,27 @@ int group_push_check(const sar_member *m, uint64_t bytes)
 			 "a contribution of %" PRIu64 " bytes: group %s has %" PRIu64
 			 " elements, which are %" PRIu64 " bytes",
 			 bytes, m->join.name, m->count, m->count * m->item_bytes);
+}
+
+int64_t group_get_ns(const sar_member *m)
+{
+	uint64_t bytes = m->count * m->item_bytes;
+	return GROUP_GET_NS + (int64_t)(bytes < INT64_MAX / 2000 ? bytes * 1000 : INT64_MAX / 2);
+}
+
+bool group_pull_retries(int error)
+{
+	return error == -ENOENT || error == -ESTALE || error == -ENODATA;
+}
+
+int group_pull_late(const sar_member *m, int error)
+{
+	if (error != -ETIMEDOUT || m->rounds > 0 || m->live >= m->start)
+		return error;
+	return error_set(error,
+			 "%" PRIu32 " of %" PRIu32 " members had joined group %s when the owner "
+			 "answered last: its rounds begin with the last of them",
+			 m->live, m->start, m->join.name);
 }
 
 bool group_unsure(int error)

@@ -325,8 +325,10 @@ static void pull_answered(struct op *op, int status);
 static void pull_got(struct op *op, int status)
 {
 	struct op_group *g = op->group;
-	/* rounds went on so fast that it is deleted already: a newer one is there */
-	if ((status == -ENOENT || status == -ESTALE) && g->tries++ < GROUP_TRIES)
+	/* it is lost, and the owner finds out; or rounds went on so fast that it is deleted already
+	 */
+	bool lost = status == -ETIMEDOUT && !g->nowait && deadline_left(g->until_ns) > 0;
+	if (lost || (group_pull_retries(status) && g->tries++ < GROUP_TRIES))
 		member_request(op, pull_answered);
 	else
 		group_end(op, status);
@@ -337,7 +339,7 @@ static void pull_answered(struct op *op, int status)
 	struct op_group *g = op->group;
 	if (status < 0) {
 		g->m->unsure = true;
-		group_end(op, status);
+		group_end(op, group_pull_late(g->m, status));
 		return;
 	}
 	group_pulled(g->m, &g->answer, g->pulled, &op->id);
@@ -347,7 +349,9 @@ static void pull_answered(struct op *op, int status)
 		return;
 	}
 	op->nowait = g->nowait;
-	op->until_ns = g->nowait ? op_until(0) : g->until_ns;
+	op->until_ns = op_until(g->nowait ? 0 : group_get_ns(g->m));
+	if (!g->nowait && g->until_ns < op->until_ns)
+		op->until_ns = g->until_ns;
 	op->then = pull_got;
 	op_get(op, true, op_finish);
 }

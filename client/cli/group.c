@@ -174,6 +174,8 @@ void group_json(struct json *j, const char *name, const sar_group_info *i,
 	json_unsigned(j, "late", i->late);
 	json_unsigned(j, "refused", i->refused);
 	json_unsigned(j, "lost", i->lost);
+	json_unsigned(j, "gone_first", i->gone_first);
+	json_unsigned(j, "gone_last", i->gone_last);
 	json_unsigned(j, "waiting_ns", i->waiting_ns);
 	json_array(j, "staleness");
 	for (int k = 0; k < SAR_STALENESS; k++)
@@ -208,9 +210,14 @@ static void group_text(const char *name, const sar_group_info *i, const struct g
 	printf("policy %s (version %" PRIu64 ")\n%s", i->policy, i->version, i->table);
 	printf("round %" PRIu64 ", clock %" PRIu64 "; %" PRIu64 " rounds, %" PRIu64
 	       " contributions, %" PRIu64 " late, %" PRIu64 " refused, %" PRIu64
-	       " lost, waited %s\nstaleness",
+	       " lost, waited %s\n",
 	       i->round, i->clock, i->rounds, i->counted, i->late, i->refused, i->lost,
 	       text_duration(waited, i->waiting_ns));
+	if (i->gone_last)
+		printf("rounds %" PRIu64 " to %" PRIu64 " are lost with the nodes that had their "
+		       "results\n",
+		       i->gone_first, i->gone_last);
+	printf("staleness");
 	for (int k = 0; k < SAR_STALENESS; k++)
 		printf("  %s: %" PRIu64, group_staleness(k), i->staleness[k]);
 	printf("\n%-16s  %4s  %-8s  %8s  %8s  %8s  %6s  %7s  %s\n", "member", "node", "cohort",

@@ -87,7 +87,8 @@ void control_start(struct control *c)
 					  evict_start,
 					  references_create,
 					  references_unhold,
-					  references_describe};
+					  references_describe,
+					  agent_unheard};
 
 	c->cluster->ops = &wiring_cluster;
 	c->flow->ops = &wiring_flow;

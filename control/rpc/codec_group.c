@@ -97,6 +97,8 @@ void encode_grouped(const struct message_grouped *m, struct encode_grouped *scra
 	to->late = a->late;
 	to->refused = a->refused;
 	to->lost = a->lost;
+	to->gone_first = a->gone_first;
+	to->gone_last = a->gone_last;
 	to->top = a->top;
 	to->waiting_ns = a->waiting_ns;
 	to->attempt = a->attempt;
@@ -214,6 +216,8 @@ static bool decode_group_answer(const Rpc__GroupAnswer *in, struct group_answer 
 	out->late = in->late;
 	out->refused = in->refused;
 	out->lost = in->lost;
+	out->gone_first = in->gone_first;
+	out->gone_last = in->gone_last;
 	out->top = in->top;
 	out->waiting_ns = in->waiting_ns;
 	out->attempt = in->attempt;

@@ -140,7 +140,7 @@ bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct messa
 	struct session_object *page =
 		decode_page(a, in->n_objects, MESSAGE_OBJECTS_MAX, sizeof(*page));
 
-	if (page == NULL || in->deleted > (in->n_objects == 0) ||
+	if (page == NULL || in->deleted > (in->n_objects == 0) || in->unsettled > 1 ||
 	    in->watch >= MESSAGE_WATCH_STATES || (in->watch != 0) != (in->next != 0) ||
 	    (in->watch > MESSAGE_WATCH_EVENTS && in->n_objects > 0))
 		return false;
@@ -151,6 +151,7 @@ bool decode_objects(const Rpc__Objects *in, struct decode_arena *a, struct messa
 	out->count = (uint32_t)in->n_objects;
 	out->objects = page;
 	out->deleted = in->deleted;
+	out->unsettled = in->unsettled;
 	out->watch = in->watch;
 	out->next = in->next;
 	return true;

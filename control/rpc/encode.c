@@ -268,6 +268,7 @@ static void encode_objects(const struct message_objects *m, struct encode_page *
 	out->n_objects = m->count < MESSAGE_OBJECTS_MAX ? m->count : MESSAGE_OBJECTS_MAX;
 	out->objects = p->descriptions;
 	out->deleted = m->deleted;
+	out->unsettled = m->unsettled;
 	out->watch = m->watch;
 	out->next = m->next;
 	for (uint32_t i = 0; i < out->n_objects; i++)

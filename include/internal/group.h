@@ -126,7 +126,8 @@ struct group_answer {
 	uint64_t round;	 /* of the newest result; 0: none */
 	uint64_t version;			       /* of the policy in force */
 	uint64_t rounds, counted, late, refused, lost; /* since this owner has the group */
-	uint64_t top;				       /* largest clock in a decided round */
+	uint64_t gone_first, gone_last; /* rounds that were lost after their end; 0: none */
+	uint64_t top;			/* largest clock in a decided round */
 	uint64_t waiting_ns;
 	uint64_t histogram[GROUP_HISTOGRAM]; /* of the staleness of contributions */
 	uint32_t attempt;		     /* of `round` */

@@ -108,7 +108,8 @@ typedef struct sar_group_info {
 	uint64_t switched;		       /* of rounds: that a switch has made */
 	uint64_t fallen;		       /* of the others: that a switch had begun */
 	uint8_t switches[SAR_SWITCHES_MAX][4]; /* IPv4 addresses; 0.0.0.0: no more */
-	uint64_t reserved[4];
+	uint64_t gone_first, gone_last;	       /* newest rounds whose results were lost; 0: none */
+	uint64_t reserved[2];
 } sar_group_info;
 
 /*
@@ -166,7 +167,8 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
  *
  * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.
- * Errors: -ETIMEDOUT. -ENODATA the round of its contribution ended without a result: pull again.
+ * Errors: -ETIMEDOUT. -ENODATA the round of its contribution ended without a result, or rounds were
+ * lost with all nodes that had the results; the words name them: pull again.
  * -EBUSY, -ESTALE, as for sar_group_push. -ENOENT. Those of sar_get.
  */
 int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out);

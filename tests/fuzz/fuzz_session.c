@@ -300,7 +300,7 @@ static void make_watch(struct message_watch *m, uint32_t bits)
 
 static void make_objects(struct message_objects *m, uint8_t bits, struct session_object *object)
 {
-	*m = (struct message_objects){bits / 64, bits & 1, object, !(bits & 3), 0, 0};
+	*m = (struct message_objects){bits / 64, bits & 1, object, !(bits & 3), 0, 0, 0};
 	if (!(bits & 0x20))
 		return;
 	m->watch = 1 + bits / 2 % (MESSAGE_WATCH_STATES - 1);

@@ -7,6 +7,7 @@ power of 1000, so the last total says how often each was counted."""
 
 import os
 import signal
+import time
 
 import netlib
 from lib import network, nodes, process
@@ -185,5 +186,39 @@ def a_group_counts_each_contribution_once():
         return f"total {total}; {switched}"
 
 
+def owned_elsewhere(cluster, not_by=0):
+    """A group of 400 KB totals whose owner is another node: (its name, its owner)."""
+    for n in range(64):
+        name = f"d{n}"
+        once(cluster, f"node.create_group('{name}', 'f64', 50000, policy='bsp', members=4, results='total')\nsay('made')")
+        owner = netlib.json.loads(cluster.must(0, "sarissa", "group", "show", name, "--json"))["owner"]
+        if owner != not_by:
+            return name, owner
+        cluster.must(0, "sarissa", "group", "rm", name)
+    raise AssertionError("all groups are owned by one node")
+
+
+def an_owner_dies_with_its_member():
+    """Everybody has the last round when the owner's node dies with its member: it stays in all later totals,
+    and the others go on in seconds."""
+    with Cluster(NODES, "--vdev", "udp") as cluster:
+        name, owner = owned_elsewhere(cluster)
+        members = [Member(cluster, rank, name) for rank in range(NODES)]
+        rounds(members, 20)
+        delivered = all_counted(members)
+        victim = members.pop(owner)
+        victim.task.kill()
+        cluster.verb("kill", owner, "node")
+        begun = time.monotonic()
+        rounds(members, 1)
+        took = time.monotonic() - begun
+        total = all_counted(members)
+        assert counted(total, victim.rank) == victim.pushed, f"a delivered round has left the total: {delivered}, then {total}"
+        assert took < 10, f"the others waited for {took:.1f} s"
+        rounds(members, 5)
+        all_counted(members)
+        return f"the next round came after {took:.1f} s; total {total}"
+
+
 netlib.need_root()
-netlib.run(a_group_counts_each_contribution_once)
+netlib.run(a_group_counts_each_contribution_once, an_owner_dies_with_its_member)

@@ -51,6 +51,8 @@ static struct message sample_group(uint32_t kind, struct object_id of)
 					     .clock = 5,
 					     .done = 4,
 					     .round = 7,
+					     .gone_first = 2,
+					     .gone_last = UINT64_MAX,
 					     .version = 3,
 					     .histogram = {[7] = UINT64_MAX},
 					     .owner = NODES_MAX - 1,
@@ -295,7 +297,7 @@ static struct message sample(uint32_t kind)
 	case MESSAGE_WATCH:
 		return sample_names(m);
 	case MESSAGE_OBJECTS:
-		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page, 0, 0, 0};
+		m.objects = (struct message_objects){99, MESSAGE_OBJECTS_MAX, page, 0, 0, 0, 1};
 		break;
 	case MESSAGE_NODE:
 		m.node = status;
@@ -443,7 +445,7 @@ static void wrong_watches_are_refused(void **state)
 	}
 	m = (struct message){.kind = MESSAGE_OBJECTS};
 	events[0].id.bytes[0] = events[1].id.bytes[0] = 1;
-	m.objects = (struct message_objects){0, 2, events, 0, MESSAGE_WATCH_EVENTS, 5};
+	m.objects = (struct message_objects){0, 2, events, 0, MESSAGE_WATCH_EVENTS, 5, 0};
 	assert_int_equal(refused(&m), 0);
 	for (uint32_t i = 0; i < 4; i++) { /* no event, no number, no such event, not of a watch */
 		events[1].flags = (const uint32_t[]){0, 16, 64, 16}[i];

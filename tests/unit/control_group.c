@@ -426,7 +426,7 @@ static void the_last_attempt_is_the_result(void **state)
 	for (uint64_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		for (uint32_t k = 0; k < 2; k++) {
 			left_name(&name, "r", i + 1, lists[i][k]);
-			groups_listed(w->groups, g, name.bytes);
+			groups_listed(w->groups, g, name.bytes, true);
 		}
 		assert_int_equal(rounds_kept(g, i + 1)->attempt, lists[i][2]);
 	}
@@ -484,6 +484,152 @@ static void lost_decisions_open_no_round_again(void **state)
 	left_joined(w, &answer);
 	assert_int_equal(answer.round, last);
 	assert_int_equal(answer.joined, last + 2);
+	world_free(w);
+}
+
+/* ---- results that nodes have lost --------------------------------------------------------------
+ */
+
+/* Three members on nodes 1 to 3. Everybody has the newest result; its contributions are gone. */
+static struct group *delivered(struct world *w)
+{
+	struct group *g = world_group(w);
+	uint32_t idle = 0;
+
+	while (g->result < 3 || idle < w->clients || g->task != GROUP_TASK_NONE) {
+		world_run(w, 100000);
+		idle = 0;
+		for (uint32_t i = 0; i < w->clients; i++)
+			idle += w->client[i].state == CLIENT_WORKS &&
+				w->client[i].get.number == g->result;
+	}
+	return g;
+}
+
+static struct group *goes_on(struct world *w, uint64_t round, uint64_t ns)
+{
+	struct group *g = NULL;
+
+	for (uint64_t i = 0; i < ns / WORLD_MS; i++) {
+		world_run(w, WORLD_MS);
+		g = world_group(w);
+		if (g && g->result > round)
+			return g;
+	}
+	world_show(w);
+	fail_msg("round %llu does not come", (unsigned long long)round + 1);
+	return NULL;
+}
+
+/* The owner's node dies with its member: the next owner ends the round with the result that is
+ * there, whatever contributions are left. */
+static void an_owner_dies_with_its_member(void **state)
+{
+	for (uint64_t seed = 20; seed < 40; seed++) {
+		struct world *w = world_new(seed, 3, seed % 2 ? "bsp" : "k-of-n 3", GROUP_TOTAL);
+		struct group *g;
+		uint64_t round;
+
+		w->home = 1;
+		w->groups->node = 1;
+		g = delivered(w);
+		round = g->result;
+		if (seed % 4 < 2)
+			while (g->newest.count > 0) /* they go when there are two copies */
+				world_run(w, 100000);
+		round = g->result;
+		world_kill_node(w, 1);
+		world_notice(w);
+		g = goes_on(w, round, 2000 * WORLD_MS);
+		assert_int_equal(g->gone_last, 0);
+		assert_int_equal(g->live, 2);
+		world_run(w, 2000 * WORLD_MS);
+		world_free(w);
+	}
+}
+
+/* The only copy of a total dies before anybody has got it: it is made again. */
+static void a_lost_total_is_made_again(void **state)
+{
+	for (uint64_t seed = 50; seed < 70; seed++) {
+		struct world *w = world_new(seed, 3, "bsp", GROUP_TOTAL);
+		struct group *g = world_group(w);
+		uint64_t round;
+		struct text name;
+
+		do {
+			round = g->result;
+			world_run(w, 20000);
+		} while (g->result < 3 || g->result == round);
+		round = g->result;
+		left_name(&name, "r", round, rounds_kept(g, round)->attempt);
+		world_find(w, name.bytes)->there = false;
+		g = goes_on(w, round, 3000 * WORLD_MS);
+		assert_int_equal(g->gone_last, 0);
+		assert_int_equal(w->gone, 0);
+		world_free(w);
+	}
+}
+
+/* Contributions and copies of a total are lost: the newest older one counts, and each member hears
+ * once what is lost. */
+static void a_total_goes_back_to_what_is_left(void **state)
+{
+	struct world *w = world_new(71, 3, "bsp", GROUP_TOTAL);
+	struct group *g = delivered(w);
+	uint64_t round = g->result;
+	struct group_request r = ask(GROUP_INFO);
+	struct group_answer answer;
+	struct text name;
+	char text[128];
+
+	for (uint64_t n = round; n + 1 >= round; n--) {
+		left_name(&name, "r", n, rounds_kept(g, n) ? rounds_kept(g, n)->attempt : 0);
+		if (world_find(w, name.bytes))
+			world_find(w, name.bytes)->there = false;
+		if (n == round) /* a node that held it is dead */
+			rounds_clear(w->groups, g, &g->newest);
+		else
+			world_give(w, name.bytes);
+	}
+	g->safe_ns = w->now_ns;
+	g = goes_on(w, round, 3000 * WORLD_MS);
+	assert_int_equal(w->gone, 1);
+	for (uint32_t i = 0; i < w->clients; i++)
+		assert_int_equal(w->client[i].told, 1);
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	assert_int_equal(answer.gone_first, round);
+	assert_int_equal(answer.gone_last, round);
+	name.length = 0;
+	results_gone(g, &name);
+	assert_non_null(strstr(name.bytes, "the total goes on from round"));
+	world_run(w, 2000 * WORLD_MS);
+	world_free(w);
+}
+
+/* A reduce that an earlier owner has begun ends while the next one waits for it, and a source dies
+ * then: its result, which may be published, stays. */
+static void a_resumed_reduce_is_looked_at_before_it_ends(void **state)
+{
+	struct world *w = world_new(72, 3, "bsp", 0);
+	struct group *g = world_group(w);
+	struct text name;
+	uint64_t round;
+
+	while (g->result < 3 || g->task != GROUP_TASK_REDUCE || g->closing.count < 3)
+		world_run(w, 100000);
+	round = g->closing.number;
+	left_name(&name, "r", round, 0);
+	world_kill_owner(w);
+	while ((g = world_group(w)) == NULL || g->task != GROUP_TASK_REDUCE)
+		world_run(w, 100000);
+	assert_true(g->closing.resumed && g->closing.number == round);
+	world_give(w, name.bytes); /* it is complete */
+	world_judge_made(w, name.bytes);
+	world_kill_node(w, 1);
+	world_notice(w);
+	goes_on(w, round, 2000 * WORLD_MS);
+	assert_true(world_there(w, name.bytes));
 	world_free(w);
 }
 
@@ -613,6 +759,10 @@ int main(void)
 		cmocka_unit_test(the_last_attempt_is_the_result),
 		cmocka_unit_test(a_total_outlives_its_decision),
 		cmocka_unit_test(lost_decisions_open_no_round_again),
+		cmocka_unit_test(an_owner_dies_with_its_member),
+		cmocka_unit_test(a_lost_total_is_made_again),
+		cmocka_unit_test(a_total_goes_back_to_what_is_left),
+		cmocka_unit_test(a_resumed_reduce_is_looked_at_before_it_ends),
 		cmocka_unit_test(a_round_does_not_wait_for_a_lost_decision),
 		cmocka_unit_test(a_lost_attempt_is_passed_over),
 		cmocka_unit_test(a_removed_group_is_not_due),

@@ -61,6 +61,9 @@ static void swarm_heal(struct world *w, uint64_t seed)
 	uint64_t before;
 
 	w->loss = w->doubles = 0;
+	for (uint32_t i = 0; i < WORLD_NODES; i++)
+		if (w->node[i].dead || w->node[i].cut)
+			world_node_back(w, i);
 	for (uint32_t i = 0; i < w->clients; i++)
 		if (w->client[i].state == CLIENT_DEAD)
 			world_start_client(w, i);
@@ -104,7 +107,7 @@ static void swarm_all(bool swaps, bool faults)
 			print_message("seed %llu\n", (unsigned long long)seed);
 		swarm(seed, swaps, faults);
 	}
-	assert_true(swarm_runs < 4 || swarm_switched > 100);
+	assert_true(swarm_runs < 30 || swarm_switched > 100);
 	swarm_switched = 0;
 }
 
@@ -144,6 +147,67 @@ static void owners_die(void **state)
 		swarm_heal(w, seed);
 		world_free(w);
 	}
+}
+
+static void swarm_node_fault(struct world *w)
+{
+	uint32_t node = world_random(w, 2) ? w->home : world_random(w, WORLD_NODES);
+
+	switch (world_random(w, 6)) {
+	case 0:
+	case 1:
+		world_kill_node(w, node);
+		break;
+	case 2:
+	case 3:
+		world_cut_node(w, node);
+		break;
+	case 4:
+		world_kill_owner(w);
+		break;
+	default:
+		world_kill_client(w, world_random(w, w->clients), false);
+		break;
+	}
+}
+
+/* Owners share nodes with members: they die together, and are cut off together. */
+static void owners_die_with_members(void **state)
+{
+	uint64_t judged = 0, gone = 0;
+
+	for (uint64_t seed = swarm_seed; seed < swarm_seed + swarm_runs; seed++) {
+		struct world *w = world_new(seed, 3 + (uint32_t)seed % (WORLD_MEMBERS - 2),
+					    swarm_policies[seed % SWARM_POLICIES],
+					    (seed / 7 % 3 ? GROUP_TOTAL : 0) |
+						    (seed % 4 ? 0 : WORLD_SWITCHES));
+
+		if (getenv("SWARM_VERBOSE"))
+			print_message("seed %llu\n", (unsigned long long)seed);
+		w->loss = w->doubles = world_random(w, 2) * 5;
+		for (uint32_t i = 0; i < 12; i++) {
+			world_run(w, world_random(w, 400) * WORLD_MS);
+			swarm_node_fault(w);
+			world_run(w, world_random(w, 2000) * WORLD_MS);
+			for (uint32_t k = 0; k < WORLD_NODES; k++)
+				if (!(w->node[k].dead || w->node[k].cut) || world_random(w, 2))
+					continue;
+				else
+					world_node_back(w, k);
+			for (uint32_t k = 0; k < w->clients; k++)
+				if (w->client[k].state == CLIENT_DEAD && world_random(w, 2))
+					world_start_client(w, k);
+		}
+		swarm_heal(w, seed);
+		world_judge_pushes(w);
+		judged += w->judged;
+		gone += w->gone;
+		world_free(w);
+	}
+	if (getenv("SWARM_VERBOSE"))
+		print_message("%llu contributions judged, %llu times rounds were lost\n",
+			      (unsigned long long)judged, (unsigned long long)gone);
+	assert_true(swarm_runs < 4 || judged > 100);
 }
 
 static const char *const swarm_slack[] = {"bsp", "ssp 1", "ssp 2", "ssp 5", "asp", "k-of-n 2"};
@@ -198,6 +262,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(faults_happen),
 		cmocka_unit_test(everything_happens),
 		cmocka_unit_test(owners_die),
+		cmocka_unit_test(owners_die_with_members),
 		cmocka_unit_test(staleness_is_bounded),
 		cmocka_unit_test(staleness_is_bounded_through_changes),
 	};

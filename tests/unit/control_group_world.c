@@ -10,7 +10,7 @@ uint32_t world_random(struct world *w, uint32_t below)
 	return (uint32_t)(w->seed >> 20) % below;
 }
 
-static struct world_event *world_add(struct world *w, uint32_t what, uint64_t after_ns)
+struct world_event *world_add(struct world *w, uint32_t what, uint64_t after_ns)
 {
 	struct world_event *e;
 
@@ -32,7 +32,7 @@ static uint64_t world_delay(struct world *w)
 /* ---- names ------------------------------------------------------------------------------------
  */
 
-static struct world_name *world_find(struct world *w, const char *name)
+struct world_name *world_find(struct world *w, const char *name)
 {
 	for (uint32_t i = w->names; i-- > 0;) /* mostly a late one */
 		if (strcmp(w->name[i].name, name) == 0)
@@ -52,25 +52,71 @@ static struct world_name *world_place(struct world *w, const char *name)
 		n = &w->name[w->names++];
 	}
 	memset(n, 0, offsetof(struct world_name, bytes));
+	n->sure = true;
 	strcpy(n->name, name);
 	n->id = group_id(name);
 	n->there = true;
 	return n;
 }
 
-static bool world_there(struct world *w, const char *name)
+void world_give(struct world *w, const char *name)
 {
-	const struct world_name *n = world_find(w, name);
+	world_place(w, name);
+}
 
-	return n && n->there;
+/* Its copies that can be reached. */
+static uint32_t world_copies(const struct world *w, const struct world_name *n)
+{
+	uint32_t count = 0;
+
+	if (n == NULL || !n->there)
+		return 0;
+	for (uint32_t i = 0; i < WORLD_NODES; i++)
+		count += n->copies >> i & !w->node[i].cut;
+	return n->sure ? 2 : count;
+}
+
+bool world_there(struct world *w, const char *name)
+{
+	return world_copies(w, world_find(w, name)) > 0;
+}
+
+bool world_works(const struct world *w, uint32_t node)
+{
+	return !w->node[node].dead && !w->node[node].cut;
+}
+
+/* A large object, on one node. */
+static struct world_name *world_place_at(struct world *w, const char *name, uint32_t node)
+{
+	struct world_name *n = world_place(w, name);
+
+	n->sure = false;
+	n->copies = 1u << node;
+	return n;
+}
+
+/* The result of a reduce, on some node. */
+static void world_make_result(struct world *w, const char *name)
+{
+	uint32_t node;
+
+	do
+		node = world_random(w, WORLD_NODES);
+	while (!world_works(w, node));
+	world_place_at(w, name, node);
+	world_judge_made(w, name);
 }
 
 static void world_remove(void *arg, const char *name)
 {
-	struct world_name *n = world_find(arg, name);
+	struct world *w = arg;
+	struct world_name *n = world_find(w, name);
 
 	if (n)
 		n->there = false;
+	if (strcmp(w->left, name) == 0)
+		*w->left = '\0';
 }
 
 static bool world_exists(void *arg, const struct object_id *id)
@@ -86,7 +132,17 @@ static bool world_exists(void *arg, const struct object_id *id)
 
 static bool world_alive(void *arg, uint32_t node)
 {
-	return true; /* nodes that die come back at once, and empty */
+	struct world *w = arg;
+
+	return !w->node[node].known;
+}
+
+static void world_log(void *arg, const char *text)
+{
+	struct world *w = arg;
+
+	assert_non_null(strstr(text, "lost"));
+	w->gone++;
 }
 
 static uint64_t world_secret(void *arg)
@@ -199,14 +255,64 @@ static void world_cancel(void *arg, struct group *g, const char *target)
 	world_remove(w, target);
 }
 
+/* The reduce that runs goes on without anybody who waits for it. */
+static void world_leave_running(struct world *w)
+{
+	if (w->task != 4 || *w->left || world_random(w, 2))
+		return;
+	strcpy(w->left, w->target);
+	memcpy(w->left_sources, w->sources, sizeof(w->sources));
+	w->left_count = w->source_count;
+	world_add(w, WORLD_LEFT, world_delay(w));
+}
+
 static void world_abandon(void *arg, struct group *g)
 {
 	struct world *w = arg;
 
+	world_leave_running(w);
 	for (uint32_t i = 0; i < w->events; i++)
-		if (w->event[i].what == WORLD_TASK)
+		if (w->event[i].what == WORLD_TASK || w->event[i].what == WORLD_LOOK)
 			w->event[i].owner = UINT32_MAX;
 	w->task = 0;
+}
+
+static bool world_look(void *arg, struct group *g, const char *name)
+{
+	struct world *w = arg;
+	struct world_event *e;
+
+	if (world_random(w, 30) == 0)
+		return false;
+	for (uint32_t i = 0; i < w->events; i++) /* one at a time */
+		assert_true(w->event[i].what != WORLD_LOOK || w->event[i].owner != w->owner);
+	e = world_add(w, WORLD_LOOK, world_delay(w));
+	e->status = world_random(w, 30) ? 0 : -ETIMEDOUT;
+	strcpy(e->text, name);
+	w->group = g;
+	return true;
+}
+
+static void world_looked(struct world *w, const struct world_event *e)
+{
+	if (e->owner == w->owner)
+		groups_looked(w->groups, w->group, e->status,
+			      e->status ? 0 : world_copies(w, world_find(w, e->text)));
+}
+
+static bool world_all(struct world *w, char (*sources)[128], uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!world_there(w, sources[i]))
+			return false;
+	return true;
+}
+
+static void world_left_ends(struct world *w)
+{
+	if (*w->left && !world_there(w, w->left) && world_all(w, w->left_sources, w->left_count))
+		world_make_result(w, w->left);
+	*w->left = '\0';
 }
 
 static void world_task(struct world *w, struct world_event *e)
@@ -229,34 +335,21 @@ static void world_task(struct world *w, struct world_event *e)
 		for (uint32_t i = 0; i < w->names; i++)
 			if (w->name[i].there &&
 			    strncmp(w->name[i].name, w->target, strlen(w->target)) == 0)
-				groups_listed(w->groups, g, w->name[i].name);
+				groups_listed(w->groups, g, w->name[i].name,
+					      world_copies(w, &w->name[i]) > 0);
 		groups_list_ended(w->groups, g, 0);
 	} else {
-		for (uint32_t i = 0; e->status == 0 && i < w->source_count; i++)
-			if (!world_there(w, w->target) && !world_there(w, w->sources[i]))
-				e->status = -ETIMEDOUT; /* lost meanwhile */
-		if (e->status == 0)
-			world_place(w, w->target);
+		if (e->status == 0 && !world_there(w, w->target) &&
+		    !world_all(w, w->sources, w->source_count))
+			e->status = -ETIMEDOUT; /* lost meanwhile */
+		if (e->status == 0 && !world_there(w, w->target))
+			world_make_result(w, w->target);
 		groups_reduced(w->groups, g, e->status, "");
 	}
 }
 
-/* ---- what is judged ---------------------------------------------------------------------------
+/* ---- after each event -------------------------------------------------------------------------
  */
-
-/* Every answer about a round must name the same result. */
-static void world_judge_result(struct world *w, const struct group_answer *a)
-{
-	struct world_published *p = &w->published[a->round % WORLD_ROUNDS];
-
-	if (a->round == 0)
-		return;
-	if (p->number == a->round)
-		assert_int_equal(p->attempt, a->attempt);
-	else
-		w->results++;
-	*p = (struct world_published){a->round, a->attempt};
-}
 
 struct group *world_group(struct world *w)
 {
@@ -269,99 +362,6 @@ struct group *world_group(struct world *w)
 	return NULL;
 }
 
-static uint64_t world_slack(const struct group_policy *p)
-{
-	return p->row[0].slack == POLICY_UNLIMITED ? UINT64_MAX : p->row[0].slack;
-}
-
-/* A tighter limit holds from the first clock on that nobody had pushed when it came, a looser one
- * at once: the member that pushed for clock top did so under the last policy that holds from there
- * on, or under a later one that was looser. And a round ends under the policy that opened it. */
-static void world_judge_clock(struct world *w, const struct group *g, uint64_t top,
-			      uint64_t staleness)
-{
-	uint64_t allowed = world_slack(&g->closing.policy);
-
-	for (uint32_t i = w->limits; i-- > 0;) {
-		if (w->limit[i].slack > allowed)
-			allowed = w->limit[i].slack;
-		if (w->limit[i].from <= top)
-			break;
-	}
-	/* a round of an earlier policy may hold what both policies have let pass */
-	if (w->limits == 0 || allowed == UINT64_MAX || g->closing.version != g->version)
-		return;
-	w->bounded++;
-	w->stalest = staleness > w->stalest ? staleness : w->stalest;
-	if (staleness > allowed)
-		print_message("%llu clocks behind %llu, not %llu\n", (unsigned long long)staleness,
-			      (unsigned long long)top, (unsigned long long)allowed);
-	assert_true(staleness <= allowed);
-}
-
-static void world_limit(struct world *w, const struct group *g)
-{
-	if (w->limits == 0)
-		return;
-	if (g->version != w->limit[w->limits - 1].version) {
-		assert_true(w->limits < WORLD_LIMITS && g->policy.rows == 1);
-		w->limit[w->limits++] =
-			(struct world_limit){g->version, g->pushed + 1, world_slack(&g->policy)};
-	}
-	if (g->open.number == w->opened)
-		return;
-	/* who pushed for a round of an earlier policy did so under that */
-	for (uint32_t i = w->limits; i-- > 0 && w->limit[i].version > w->open_version;)
-		w->limit[i].from = g->pushed + 1;
-}
-
-void world_judge_staleness(struct world *w)
-{
-	w->limits = 1; /* before it: anything */
-	w->limit[0] = (struct world_limit){0, 0, UINT64_MAX};
-	world_limit(w, world_group(w));
-}
-
-/* A (member, clock) is in one published round at most; and rounds do not mix versions. */
-static void world_judge_decision(struct groups *gs, struct group *g,
-				 const struct group_decision_line *l)
-{
-	struct world *w = (struct world *)(void *)gs->ops->arg;
-	struct world_counted *c = w->counted;
-	uint32_t at;
-
-	if (!l->contributes)
-		return;
-	at = (uint32_t)((l->member * 31 + l->clock) * 2654435761u % WORLD_COUNTED);
-	while (c[at].member && !(c[at].member == l->member && c[at].clock == l->clock))
-		at = (at + 1) % WORLD_COUNTED;
-	if (c[at].member)
-		assert_int_equal(c[at].round, g->closing.number);
-	c[at] = (struct world_counted){l->member, l->clock, g->closing.number};
-	world_judge_clock(w, g, l->clock + l->staleness, l->staleness);
-}
-
-static void world_judge_published(struct world *w, const struct group *before, struct group *g)
-{
-	struct group_decision d;
-	struct text name;
-	struct group as = *before;
-	const struct world_name *n;
-
-	if (g->result == before->result ||
-	    (before->task != GROUP_TASK_REDUCE && before->task != GROUP_TASK_SWITCH) ||
-	    g->result != before->closing.number)
-		return;
-	group_name(&name, g->name, "d", before->closing.number, before->closing.attempt);
-	n = world_find(w, name.bytes);
-	assert_true(n && n->there);
-	assert_true(
-		group_decision_read(n->bytes, n->length, &d, world_judge_decision, w->groups, &as));
-	assert_int_equal(d.round, before->closing.number);
-	assert_int_equal(d.version, before->closing.version);
-	assert_int_equal(d.count, before->closing.count);
-}
-
 static void world_check(struct world *w)
 {
 	struct group *g = world_group(w);
@@ -370,6 +370,7 @@ static void world_check(struct world *w)
 
 	if (g == NULL)
 		return;
+	world_judge_gone(w, g);
 	world_limit(w, g);
 	w->open_version = g->open.version;
 	w->opened = g->open.number;
@@ -414,7 +415,7 @@ static void world_send(struct world *w, uint32_t i, const struct group_request *
 	for (uint32_t k = 0; k < 1 + (world_random(w, 100) < w->doubles); k++) {
 		struct world_event *e;
 
-		if (world_random(w, 100) < w->loss)
+		if (world_random(w, 100) < w->loss || !world_works(w, c->node))
 			continue;
 		e = world_add(w, WORLD_REQUEST, world_delay(w));
 		e->who = i;
@@ -454,7 +455,7 @@ void world_contribution(struct world *w, uint64_t member, uint64_t clock, uint32
 	struct text name;
 
 	group_contribution_name(&name, "g", clock, member);
-	world_place(w, name.bytes)->node = node;
+	world_place_at(w, name.bytes, node);
 }
 
 void world_ghost(struct world *w, const char *name)
@@ -500,6 +501,12 @@ void world_start_client(struct world *w, uint32_t i)
 {
 	struct world_client *c = &w->client[i];
 
+	if (!world_works(w, c->node))
+		world_node_back(w, c->node);
+	world_judge_died(w, i);
+	c->own = (struct group_kept){0};
+	c->told = 0;
+	memset(c->acked, 0, sizeof(c->acked));
 	c->join = (struct group_request){.step = GROUP_JOIN, .name = "g"};
 	c->join.member = (uint64_t)world_random(w, 1u << 30) << 20 | i << 8 | (c->deaths + 1);
 	strcpy(c->join.cohort, i % 2 ? "slow" : "fast");
@@ -512,9 +519,10 @@ static void world_took(struct world *w, uint32_t i)
 	struct world_client *c = &w->client[i];
 
 	if (c->clock > c->join.clock) {
-		c->join.pending = c->join.pending << (c->clock - c->join.clock) | 1;
+		c->join.pending <<= c->clock - c->join.clock;
 		c->join.clock = c->clock;
 	}
+	c->join.pending |= UINT64_C(1) << (c->join.clock - c->clock) % GROUP_PENDING_MAX;
 	c->pushed++;
 	world_next(w, i, CLIENT_PULLS);
 }
@@ -568,9 +576,36 @@ static void world_added(struct world *w, uint32_t i)
 
 	group_name(&name, "g", "r", c->job.round, c->job.attempt | GROUP_BY_SWITCH);
 	if (c->job.member == 0 && (c->report == GROUP_SWITCHED || world_random(w, 2)) &&
-	    !world_there(w, name.bytes))
-		world_place(w, name.bytes);
+	    !world_there(w, name.bytes)) {
+		world_place_at(w, name.bytes, c->node);
+		world_judge_made(w, name.bytes);
+	}
+	if (c->report == GROUP_SWITCHED)
+		c->own = (struct group_kept){c->job.round, c->job.attempt | GROUP_BY_SWITCH};
 	world_next(w, i, CLIENT_PULLS);
+}
+
+/* The pull has named a result: it has it itself, or gets it, or pulls again. */
+static void world_gets(struct world *w, uint32_t i)
+{
+	struct world_client *c = &w->client[i];
+	bool own = c->own.number == c->get.number && c->own.attempt == c->get.attempt;
+	struct world_name *n;
+	struct text name;
+
+	group_name(&name, "g", "r", c->get.number, c->get.attempt);
+	n = world_find(w, name.bytes);
+	if (own || (n && n->copies >> c->node & 1) ||
+	    (world_copies(w, n) > 0 && world_works(w, c->node))) {
+		if (n && n->there && !n->sure && !own)
+			n->copies |= 1u << c->node;
+		world_judge_got(w, i, &c->get);
+		world_next(w, i, CLIENT_WORKS);
+	} else if (c->tries++ < 20) {
+		c->repeat_ns = w->now_ns + 50 * WORLD_MS;
+	} else {
+		world_next(w, i, CLIENT_PULLS);
+	}
 }
 
 static void world_answered(struct world *w, const struct world_event *e)
@@ -588,8 +623,10 @@ static void world_answered(struct world *w, const struct world_event *e)
 		c->request = ++w->requests;
 		world_ask_state(w, e->who);
 	} else if (c->state == CLIENT_PUSHES) {
-		if (e->status == 0)
+		if (e->status == 0) {
 			world_learn(c, &e->answer);
+			c->acked[c->clock % WORLD_CLOCKS] = c->clock;
+		}
 		c->refused += e->status == -ETIME;
 		if (e->status == 0 || e->status == -EEXIST)
 			world_took(w, e->who);
@@ -606,11 +643,16 @@ static void world_answered(struct world *w, const struct world_event *e)
 		if (e->status == 0) {
 			w->switched += e->answer.attempt >= GROUP_BY_SWITCH;
 			world_learn(c, &e->answer);
-			world_judge_result(w, &e->answer);
 			c->join.seen = e->answer.round;
 			c->join.seen_attempt = e->answer.attempt;
+			c->get = (struct group_kept){e->answer.round, e->answer.attempt};
 		}
-		world_next(w, e->who, CLIENT_WORKS);
+		c->told += e->status != 0;
+		c->tries = 0;
+		c->state = e->status == 0 && c->get.number ? CLIENT_GETS : c->state;
+		c->repeat_ns = w->now_ns + world_random(w, 3) * WORLD_MS;
+		if (c->state != CLIENT_GETS)
+			world_next(w, e->who, CLIENT_WORKS);
 	}
 }
 
@@ -662,6 +704,11 @@ static void world_deliver(struct world *w, struct world_event *e)
 	struct group before = g ? *g : (struct group){0};
 
 	w->groups->now_ns = w->now_ns;
+	if (e->what == WORLD_REQUEST && (w->absent || !world_works(w, e->node)))
+		return;
+	if (e->what == WORLD_ANSWER && e->who != WORLD_MEMBERS &&
+	    !world_works(w, w->client[e->who].node))
+		return;
 	if (e->what == WORLD_REQUEST)
 		groups_request(w->groups, e->node, e->request, &e->ask);
 	else if (e->what == WORLD_ANSWER && e->who == WORLD_MEMBERS)
@@ -670,6 +717,12 @@ static void world_deliver(struct world *w, struct world_event *e)
 		world_answered(w, e);
 	else if (e->what == WORLD_TASK)
 		world_task(w, e);
+	else if (e->what == WORLD_LOOK)
+		world_looked(w, e);
+	else if (e->what == WORLD_LEFT)
+		world_left_ends(w);
+	else if (e->what == WORLD_DEAD)
+		world_taken_for_dead(w, e->node);
 	if (g && g == world_group(w))
 		world_judge_published(w, &before, g);
 	world_check(w);
@@ -686,6 +739,8 @@ static void world_clients(struct world *w)
 			world_next(w, i, CLIENT_PUSHES);
 		else if (c->state == CLIENT_ADDS)
 			world_added(w, i);
+		else if (c->state == CLIENT_GETS)
+			world_gets(w, i);
 		else if (c->state == CLIENT_PULLS && !c->rejoins && w->pulls_end &&
 			 world_random(w, 8) == 0)
 			world_pulls_again(w, i);
@@ -699,7 +754,7 @@ void world_run(struct world *w, uint64_t ns)
 	uint64_t until = w->now_ns + ns;
 
 	while (w->now_ns < until) {
-		uint64_t next = groups_next(w->groups);
+		uint64_t next = w->absent ? UINT64_MAX : groups_next(w->groups);
 		uint32_t first = UINT32_MAX;
 		struct world_event e;
 
@@ -719,7 +774,7 @@ void world_run(struct world *w, uint64_t ns)
 			world_deliver(w, &e);
 		} else {
 			w->groups->now_ns = w->now_ns;
-			if (groups_next(w->groups) <= w->now_ns)
+			if (groups_next(w->groups) <= w->now_ns && !w->absent)
 				groups_tick(w->groups);
 			world_check(w);
 			world_clients(w);
@@ -739,7 +794,7 @@ static void world_make(struct world *w)
 	a = (struct arena){w->memory, 0};
 	w->groups = calloc(1, sizeof(*w->groups));
 	groups_carve(w->groups, &a, &limits);
-	groups_init(w->groups, &w->ops, 0);
+	groups_init(w->groups, &w->ops, w->home);
 	w->groups->now_ns = w->now_ns;
 }
 
@@ -755,6 +810,7 @@ void world_kill_owner(struct world *w)
 
 	if (n && n->there && world_random(w, 2))
 		n->ghost = true;
+	world_leave_running(w);
 	w->owner++;
 	w->task = 0;
 	world_unmake(w);
@@ -762,7 +818,7 @@ void world_kill_owner(struct world *w)
 }
 
 /* Its node says that it has left after all that it has sent for the member. */
-static void world_forget(struct world *w, uint32_t i)
+void world_forget(struct world *w, uint32_t i)
 {
 	for (uint32_t k = 0; k < w->events; k++)
 		if (w->event[k].what == WORLD_REQUEST && w->event[k].who == i)
@@ -780,6 +836,7 @@ void world_kill_client(struct world *w, uint32_t i, bool node)
 	c->state = CLIENT_DEAD;
 	c->deaths++;
 	c->request = 0;
+	world_judge_died(w, i);
 	world_forget(w, i);
 	if (!node) {
 		r.step = GROUP_LEAVE;
@@ -787,19 +844,7 @@ void world_kill_client(struct world *w, uint32_t i, bool node)
 		world_ask(w, &r, NULL, text);
 		return;
 	}
-	for (uint32_t k = 0; k < w->clients; k++)
-		if (w->client[k].node == c->node && w->client[k].state != CLIENT_DEAD) {
-			w->client[k].state = CLIENT_DEAD;
-			w->client[k].deaths++;
-			w->client[k].request = 0;
-			world_forget(w, k);
-		}
-	for (uint32_t k = 0; k < w->names; k++)
-		if (w->name[k].node == c->node)
-			w->name[k].there = false;
-	w->groups->now_ns = w->now_ns;
-	groups_node_lost(w->groups, c->node);
-	world_check(w);
+	world_kill_node(w, c->node);
 }
 
 int32_t world_ask(struct world *w, const struct group_request *r, struct group_answer *out,
@@ -812,7 +857,7 @@ int32_t world_ask(struct world *w, const struct group_request *r, struct group_a
 	w->loss = 0;
 	for (uint32_t tries = 0; tries < 60000; tries++) {
 		w->groups->now_ns = w->now_ns;
-		if (tries % 500 == 0)
+		if (tries % 500 == 0 && !w->absent)
 			groups_request(w->groups, 0, request, r);
 		world_run(w, WORLD_MS);
 		if (w->heard.request != request)
@@ -915,18 +960,11 @@ struct world *world_new(uint64_t seed, uint32_t clients, const char *policy, uin
 	w->counted = calloc(WORLD_COUNTED, sizeof(*w->counted));
 	w->seed = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	w->now_ns = 1000 * WORLD_MS;
-	w->ops = (struct groups_ops){w,
-				     world_answer,
-				     world_put,
-				     world_read,
-				     world_list,
-				     world_reduce,
-				     world_cancel,
-				     world_abandon,
-				     world_remove,
-				     world_exists,
-				     world_alive,
-				     world_secret};
+	w->ops = (struct groups_ops){
+		w,	     world_answer, world_put,	 world_read,	world_list,   world_reduce,
+		world_look,  world_log,	   world_cancel, world_abandon, world_remove, world_exists,
+		world_alive, world_secret};
+	w->rounds_only = !(flags & GROUP_TOTAL);
 	world_make(w);
 	strcpy(r.policy, policy);
 	for (int32_t status; (status = world_ask(w, &r, NULL, text)) != 0 && !world_group(w);) {

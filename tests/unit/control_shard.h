@@ -128,10 +128,10 @@ static inline bool on_evict(void *arg, const struct copy *copy, uint32_t pinned)
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct directory_out out = {f,	      on_answer,   on_remove,  on_tombstone,
-					  on_suspect, on_removals, on_settled, on_redirect,
-					  on_keep,    on_alone,	   on_down,    on_beyond,
-					  on_evict,   NULL,	   NULL,       NULL};
+	const struct directory_out out = {
+		f,	    on_answer,	 on_remove, on_tombstone, on_suspect, on_removals,
+		on_settled, on_redirect, on_keep,   on_alone,	  on_down,    on_beyond,
+		on_evict,   NULL,	 NULL,	    NULL,	  NULL};
 	struct control_config config;
 	struct arena arena = {NULL, 0};
 

@@ -156,7 +156,7 @@ static void an_object_that_is_there_was_not_deleted(void **state)
 			struct message m = {.kind = MESSAGE_OBJECTS, .request = 7}, back;
 			size_t length;
 
-			m.objects = (struct message_objects){0, count, &object, deleted, 0, 0};
+			m.objects = (struct message_objects){0, count, &object, deleted, 0, 0, 0};
 			length = codec_encode(&m, arena + CODEC_ARENA_BYTES, bytes, sizeof(bytes));
 			if (deleted > (count == 0)) {
 				assert_true(codec_decode(bytes, length, arena, &back) < 0);

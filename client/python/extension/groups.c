@@ -154,17 +154,18 @@ PyObject *groups_described(const sar_group_info *i, const sar_member_info *membe
 	if (!members)
 		return NULL;
 	return Py_BuildValue(
-		"{sIsIsIsIsKsIsIsKsKsKsKsKsKsKsKsKsKsKsssssNsNsN}", "op", i->op, "dtype", i->dtype,
-		"flags", i->flags, "start", i->members, "count", (unsigned long long)i->count,
-		"live", i->live, "owner", i->owner, "version", (unsigned long long)i->version,
-		"round", (unsigned long long)i->round, "clock", (unsigned long long)i->clock,
-		"rounds", (unsigned long long)i->rounds, "counted", (unsigned long long)i->counted,
-		"late", (unsigned long long)i->late, "refused", (unsigned long long)i->refused,
-		"lost", (unsigned long long)i->lost, "waiting_ns",
+		"{sIsIsIsIsKsIsIsKsKsKsKsKsKsKsKsKsKsKsKsKsssssNsNsN}", "op", i->op, "dtype",
+		i->dtype, "flags", i->flags, "start", i->members, "count",
+		(unsigned long long)i->count, "live", i->live, "owner", i->owner, "version",
+		(unsigned long long)i->version, "round", (unsigned long long)i->round, "clock",
+		(unsigned long long)i->clock, "rounds", (unsigned long long)i->rounds, "counted",
+		(unsigned long long)i->counted, "late", (unsigned long long)i->late, "refused",
+		(unsigned long long)i->refused, "lost", (unsigned long long)i->lost, "waiting_ns",
 		(unsigned long long)i->waiting_ns, "switched", (unsigned long long)i->switched,
-		"fallen", (unsigned long long)i->fallen, "policy", i->policy, "table", i->table,
-		"staleness", groups_staleness(i), "switches", groups_switches(i), "members",
-		members);
+		"fallen", (unsigned long long)i->fallen, "gone_first",
+		(unsigned long long)i->gone_first, "gone_last", (unsigned long long)i->gone_last,
+		"policy", i->policy, "table", i->table, "staleness", groups_staleness(i),
+		"switches", groups_switches(i), "members", members);
 }
 
 PyObject *groups_info(PyObject *object, PyObject *args)

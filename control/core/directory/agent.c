@@ -112,6 +112,15 @@ bool agent_settled(void *arg, const struct object_id *id)
 	       !ownership_settling(c, id);
 }
 
+bool agent_unheard(void *arg, const struct object_id *id)
+{
+	struct control *c = arg;
+
+	return id ? ownership_settling(c, id)
+		  : c->config.shards == 0 && c->cluster->members.live_count > 1 &&
+			       !c->cluster->members.settled;
+}
+
 uint32_t agent_removals(void *arg)
 {
 	struct control *c = arg;

@@ -19,6 +19,7 @@ uint32_t agent_replicate(void *arg, const struct tombstone *t, struct removal *r
 void agent_suspect(void *arg, uint32_t node);
 uint32_t agent_removals(void *arg);
 bool agent_settled(void *arg, const struct object_id *id);
+bool agent_unheard(void *arg, const struct object_id *id);
 void agent_redirect(void *arg, uint32_t node, uint64_t request);
 
 /* Starts the timer of deferred replies. An object that many ask for at once is often there before

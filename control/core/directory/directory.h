@@ -161,6 +161,9 @@ struct directory_out {
 	void (*unhold)(void *arg, struct entry *e, uint64_t generation, bool tell);
 	/* Fills in the leases that hold it, and its time. Only called when there are references. */
 	void (*held)(void *arg, const struct entry *e, struct session_object *out);
+	/* Whether nodes may hold the object, or any if NULL, and have not announced it. NULL: no.
+	 */
+	bool (*unheard)(void *arg, const struct object_id *id);
 };
 
 enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */

@@ -71,8 +71,14 @@ static uint64_t directory_holders(const struct directory *d, const struct entry 
 	return 0;
 }
 
+/* Whether nodes may hold the object, or any, that they have not announced to this owner yet. */
+static bool directory_unheard(const struct directory *d, const struct object_id *id)
+{
+	return d->out.unheard && d->out.unheard(d->out.arg, id);
+}
+
 static void directory_page(struct directory *d, uint32_t node, uint64_t request, uint32_t count,
-			   uint64_t cursor, bool deleted)
+			   uint64_t cursor, bool deleted, bool unsettled)
 {
 	struct message m = {.kind = MESSAGE_OBJECTS, .request = request};
 
@@ -80,6 +86,7 @@ static void directory_page(struct directory *d, uint32_t node, uint64_t request,
 	m.objects.count = count;
 	m.objects.objects = d->page;
 	m.objects.deleted = deleted;
+	m.objects.unsettled = unsettled;
 	d->out.answer(d->out.arg, node, &m);
 }
 
@@ -94,7 +101,8 @@ void directory_stat(struct directory *d, uint32_t node, const struct message *m)
 		next = directory_holders(d, e, m->object.cursor, &d->page[0]);
 	}
 	directory_page(d, node, m->request, count, next,
-		       count == 0 && directory_was_deleted(d, &m->object.id));
+		       count == 0 && directory_was_deleted(d, &m->object.id),
+		       directory_unheard(d, &m->object.id));
 }
 
 static bool directory_named(const struct entry *e, const char *prefix)
@@ -120,5 +128,6 @@ void directory_list(struct directory *d, uint32_t node, const struct message *m)
 		if (e->used && directory_shown(e) && directory_named(e, m->list.prefix))
 			directory_describe(d, e, &d->page[count++]);
 	}
-	directory_page(d, node, m->request, count, at < d->entries.fresh ? at : 0, false);
+	directory_page(d, node, m->request, count, at < d->entries.fresh ? at : 0, false,
+		       directory_unheard(d, NULL));
 }

@@ -37,6 +37,8 @@ void groups_fill(struct groups *gs, const struct group *g, const struct group_me
 	a->late = g->late;
 	a->refused = g->refused;
 	a->lost = g->lost;
+	a->gone_first = g->gone_first;
+	a->gone_last = g->gone_last;
 	a->top = g->top;
 	a->waiting_ns = g->waiting_ns;
 	a->switched = g->switched;
@@ -96,9 +98,15 @@ struct group *groups_find(const struct groups *gs, const char *name)
 	return found ? idmap_item(found, struct group, by_id) : NULL;
 }
 
-void groups_free(struct groups *gs, struct group *g)
+void groups_abandon(struct groups *gs, struct group *g)
 {
 	gs->ops->abandon(gs->ops->arg, g);
+	g->looking = GROUP_LOOK_NONE;
+}
+
+void groups_free(struct groups *gs, struct group *g)
+{
+	groups_abandon(gs, g);
 	list_each(l, after, &g->members)
 	{
 		roster_drop(gs, g, list_item(l, struct group_member, of_group), false);
@@ -107,6 +115,7 @@ void groups_free(struct groups *gs, struct group *g)
 	groups_tell(gs, &g->swapper, -ECANCELED, "the group was removed", NULL);
 	rounds_free(gs, &g->open);
 	rounds_free(gs, &g->closing);
+	rounds_free(gs, &g->newest);
 	idmap_remove(&gs->by_id, &g->by_id);
 	g->phase = GROUP_PHASE_FREE;
 	pool_give(&gs->pool, g);
@@ -147,6 +156,8 @@ struct group *groups_make(struct groups *gs, const char *name)
 	list_init(&g->waits);
 	list_init(&g->open.contributions);
 	list_init(&g->closing.contributions);
+	list_init(&g->newest.contributions);
+	g->safe_ns = UINT64_MAX;
 	g->grace_ns = g->retry_ns = g->look_ns = g->open.due_ns = g->switch_due_ns = UINT64_MAX;
 	g->used_ns = gs->now_ns;
 	return g;
@@ -204,9 +215,9 @@ void groups_read(struct groups *gs, struct group *g, int32_t status, const char 
 		rounds_adopted(gs, g, status, bytes, length);
 }
 
-void groups_listed(struct groups *gs, struct group *g, const char *name)
+void groups_listed(struct groups *gs, struct group *g, const char *name, bool there)
 {
-	load_listed(gs, g, name);
+	load_listed(gs, g, name, there);
 }
 
 void groups_list_ended(struct groups *gs, struct group *g, int32_t status)
@@ -218,6 +229,13 @@ void groups_reduced(struct groups *gs, struct group *g, int32_t status, const ch
 {
 	if (g->task == GROUP_TASK_REDUCE)
 		rounds_reduced(gs, g, status, text);
+	else if (g->task == GROUP_TASK_MEND)
+		results_mended(gs, g, status);
+}
+
+void groups_looked(struct groups *gs, struct group *g, int32_t status, uint32_t copies)
+{
+	results_looked(gs, g, status, copies);
 }
 
 static void groups_node(struct groups *gs, struct group *g, uint32_t node, bool lost)
@@ -293,6 +311,7 @@ void groups_tick(struct groups *gs)
 				load_retry(gs, g);
 		}
 		roster_look(gs, g);
+		results_tick(gs, g);
 		rounds_turn(gs, g);
 	}
 }
@@ -311,6 +330,8 @@ uint64_t groups_next(const struct groups *gs)
 			due = g->open.due_ns;
 		if (g->look_ns < due)
 			due = g->look_ns;
+		if (g->phase == GROUP_PHASE_LIVE && g->safe_ns < due)
+			due = g->safe_ns;
 		if (g->switch_due_ns < due)
 			due = g->switch_due_ns;
 		if (due < next)

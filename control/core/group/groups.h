@@ -10,7 +10,8 @@
  *   META     it is read: an earlier owner had the group        LIST, or gone
  *   LIST     the policies and decisions are listed             POLICY, LAST or LIVE
  *   POLICY   the last policy is read                           LAST or LIVE
- *   LAST     the last decision is read                         LIVE
+ *   LAST     the last decision is read                         SIFT
+ *   SIFT     the contributions that are there are listed       LIVE
  *   LIVE     requests are served                               REMOVE
  *   REMOVE   its objects are listed and deleted                gone
  *
@@ -19,11 +20,16 @@
  *   open --quorum of each row, or deadline--> DECIDE: the decision is put
  *   DECIDE --put--> REDUCE; --somebody else has decided--> ADOPT: that decision is read, REDUCE
  *   ADOPT --nobody can read it--> DECIDE, next attempt
+ *   ADOPT, or a new owner --> LOOK: is the result there? --yes--> published; --no--> REDUCE
  *   REDUCE --result--> published; --a source is lost--> DECIDE, next attempt, without it
  *   REDUCE --GROUP_ATTEMPTS have failed--> ended by name: pulls that need it fail
  *   DECIDE --put, a switch may make it--> GATHER: its members' pulls are waited for
  *   GATHER --all are there: each is answered with its part--> SWITCH; --time--> REDUCE
  *   SWITCH --member 0 has the result--> published; --a member has failed or died, time--> REDUCE
+ *
+ * A result that nobody has any more (results.c): MEND makes it again from its contributions, which
+ * stay until it has two copies or the next one is there. If they are lost too, the newest older
+ * result that lives takes its place, and every member is told once which rounds have gone.
  *
  * Invariants (tests/unit/control_group_swarm.c):
  *   1. A (member, clock) is in at most one decision whose result is published.
@@ -32,6 +38,7 @@
  *   4. While all members are under ssp S, no contribution is staler than S (docs/groups.md).
  *   5. A contribution is in a round, or its member was told that it is refused or lost.
  *   6. A pull ends when its member leaves, its round ends, or the policy lets it go on.
+ *   7. A total has each round that a live member has got, but for those named as lost.
  */
 #ifndef SARISSA_CONTROL_CORE_GROUP_GROUPS_H
 #define SARISSA_CONTROL_CORE_GROUP_GROUPS_H
@@ -65,6 +72,7 @@ enum group_phase {
 	GROUP_PHASE_LIST,
 	GROUP_PHASE_READ_POLICY,
 	GROUP_PHASE_LAST,
+	GROUP_PHASE_SIFT,
 	GROUP_PHASE_LIVE,
 	GROUP_PHASE_REMOVE,
 };
@@ -79,6 +87,17 @@ enum group_task { /* what LIVE waits for */
 		  GROUP_TASK_GATHER, /* no task of ops */
 		  GROUP_TASK_SWITCH, /* the same */
 		  GROUP_TASK_SWAP,   /* a policy is put */
+		  GROUP_TASK_LOOK,   /* what results are there is looked at */
+		  GROUP_TASK_MEND,   /* the newest result, which was lost, is reduced again */
+};
+
+enum group_look { /* what is looked for: */
+		  GROUP_LOOK_NONE,
+		  GROUP_LOOK_COPIES,	/* how many copies the newest result has: beside the task */
+		  GROUP_LOOK_MADE,	/* the result of the closing round */
+		  GROUP_LOOK_BASE,	/* the result that the closing round adds to */
+		  GROUP_LOOK_EARLIER,	/* that which the lost one added to */
+		  GROUP_LOOK_FALL_BACK, /* an older result to go on from */
 };
 
 struct group_contribution {
@@ -86,6 +105,7 @@ struct group_contribution {
 	uint64_t member, clock;
 	uint64_t staleness; /* when it was decided */
 	uint32_t node;
+	bool there; /* SIFT */
 };
 
 struct group_kept {	 /* a result that is there */
@@ -103,6 +123,9 @@ struct group_round {
 	uint64_t due_ns;	/* its deadline; UINT64_MAX: none */
 	uint64_t top;		/* its largest clock */
 	struct group_kept base; /* closing, GROUP_TOTAL: the result that it adds to; 0: none */
+	bool resumed;		/* closing: an earlier owner may have published the result */
+	bool begun;		/* closing: so may this owner, its reduce */
+	bool spent;		/* closing: its reduce has failed: the next attempt follows */
 };
 
 struct group_member {
@@ -117,6 +140,8 @@ struct group_member {
 	uint64_t need;		      /* round that has its last contribution; 0: none */
 	uint64_t in_round;	      /* newest round with a contribution of it */
 	uint64_t seen;		      /* newest round that it has pulled */
+	uint32_t seen_attempt;	      /* of that; an earlier owner may have told it */
+	uint64_t reported;	      /* it knows what has gone of all rounds up to this one */
 	uint64_t joined;	      /* round that was open then */
 	uint64_t request;	      /* of the pull that waits; 0: none */
 	uint64_t push_request;	      /* of the last push that was taken */
@@ -129,6 +154,8 @@ struct group_member {
 	bool provisional; /* of an earlier owner, or its node has restarted: it must announce itself
 			   */
 	bool residual;	  /* its last contribution was refused: its pull needs no round */
+	bool bereft;	  /* its next pull tells that rounds have gone */
+	uint64_t failed;  /* the same: of this round, which had its contribution; 0: none */
 	bool switchable;  /* the pull that waits, or waited last, can be answered with a job */
 	bool in_job;	  /* it has its part of the closing round, and has not told the end */
 	uint32_t place;	  /* in_job: at the switch */
@@ -182,8 +209,19 @@ struct group {
 	uint64_t failed;			/* newest round that ended without one */
 	uint64_t oldest;			/* rounds below are deleted */
 	struct group_kept kept[2 * GROUP_KEEP]; /* results that are there, by number */
-	uint64_t top;				/* largest clock in a decided round */
-	uint64_t pushed;			/* largest clock pushed */
+	struct group_round
+		newest;		/* of the newest result, with the contributions that still stay */
+	uint64_t safe;		/* newest round whose result had two complete copies */
+	uint64_t safe_ns;	/* copies are counted then; UINT64_MAX: no */
+	uint64_t safe_pause_ns; /* doubled each time */
+	bool doubt;		/* the newest result may be lost: it is looked at before use */
+	uint64_t missing; /* this result is lost: no pull is answered before that is settled */
+	uint64_t gone_first, gone_last;	 /* newest rounds that were lost after their end; 0: none */
+	uint32_t looking;		 /* enum group_look: the look that is out */
+	uint32_t look_next;		 /* LOOK: the next one */
+	struct group_kept look_at, want; /* of these */
+	uint64_t top;			 /* largest clock in a decided round */
+	uint64_t pushed;		 /* largest clock pushed */
 	uint64_t percentile_ns;
 	struct group_waiter creator, swapper, remover;
 	struct group_policy wanted; /* of the swapper */
@@ -234,9 +272,14 @@ struct groups_ops {
 	/* sources: valid during the call; resume: an earlier owner may have begun it */
 	bool (*reduce)(void *arg, struct group *g, const char *target,
 		       const struct object_id *sources, uint32_t count, bool resume);
+	/* Begins to count the complete copies of the object, beside the task: groups_looked
+	 * follows. One at a time. False: not now. */
+	bool (*look)(void *arg, struct group *g, const char *name);
+	/* Tells people. */
+	void (*log)(void *arg, const char *text);
 	/* Ends the reduce into the target: groups_reduced follows. */
 	void (*cancel)(void *arg, struct group *g, const char *target);
-	/* The group's task has no end any more. */
+	/* The group's task and look have no end any more. */
 	void (*abandon)(void *arg, struct group *g);
 	/* Deletes an object; nobody waits for that. */
 	void (*remove)(void *arg, const char *name);
@@ -286,9 +329,11 @@ uint64_t groups_next(const struct groups *gs);
 void groups_put(struct groups *gs, struct group *g, int32_t status, const char *text);
 void groups_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,
 		 uint32_t length);
-void groups_listed(struct groups *gs, struct group *g, const char *name);
+/* there: somebody has all of it. */
+void groups_listed(struct groups *gs, struct group *g, const char *name, bool there);
 void groups_list_ended(struct groups *gs, struct group *g, int32_t status);
 void groups_reduced(struct groups *gs, struct group *g, int32_t status, const char *text);
+void groups_looked(struct groups *gs, struct group *g, int32_t status, uint32_t copies);
 
 /* names.c */
 struct object_id group_id(const char *name);
@@ -296,6 +341,9 @@ struct object_id group_id(const char *name);
 void group_name(struct text *t, const char *group, const char *kind, uint64_t number,
 		uint32_t attempt);
 void group_contribution_name(struct text *t, const char *group, uint64_t clock, uint64_t member);
+/* Takes the clock and the member off the name of a contribution. */
+bool group_contribution_parse(const char *group, const char *name, uint64_t *clock,
+			      uint64_t *member);
 /* Why a NAME is none, or NULL. */
 const char *group_name_wrong(const char *name);
 /* Takes "/KIND/NUMBER[.ATTEMPT]" off the name of an object of the group. */
@@ -379,8 +427,18 @@ void rounds_reduced(struct groups *gs, struct group *g, int32_t status, const ch
 void rounds_retry(struct groups *gs, struct group *g);
 void rounds_node_lost(struct groups *gs, struct group *g, uint32_t node);
 void rounds_free(struct groups *gs, struct group_round *r);
-/* Begins the reduce of the closing round. */
-void rounds_reduce(struct groups *gs, struct group *g, bool resume);
+/* Deletes the contributions of a round that is over. */
+void rounds_clear(struct groups *gs, struct group *g, struct group_round *r);
+/* Begins the reduce of the closing round, when all that it needs is there. */
+void rounds_reduce(struct groups *gs, struct group *g);
+/* The same, without a look. */
+void rounds_make(struct groups *gs, struct group *g);
+/* Marks the contributions of dead nodes. Returns whether there are any. */
+bool rounds_dead(struct groups *gs, struct group_round *r);
+/* The base and the contributions as sources of a reduce: how many. */
+uint32_t rounds_sources(struct groups *gs, const struct group *g, const struct group_round *r);
+/* The closing round is decided again, without contributions that are lost. */
+void rounds_next_attempt(struct groups *gs, struct group *g);
 /* The closing round is decided: its members' clocks up to it are. */
 void rounds_fix(struct groups *gs, struct group *g);
 /* The result that is there of a round; NULL: none. */
@@ -388,6 +446,26 @@ const struct group_kept *rounds_kept(const struct group *g, uint64_t number);
 
 /* The closing round has ended. */
 void rounds_end(struct groups *gs, struct group *g, bool result);
+
+/* results.c: whether results are there, and what follows when they are not */
+/* The closing round has a decision, and may have its result: LOOK. */
+void results_resume(struct groups *gs, struct group *g);
+/* Whether the result that the closing round adds to is there: LOOK. */
+void results_base(struct groups *gs, struct group *g);
+/* Asks what LOOK wants to know. */
+void results_ask(struct groups *gs, struct group *g);
+/* Makes the newest result again: MEND. */
+void results_mend(struct groups *gs, struct group *g);
+void results_mended(struct groups *gs, struct group *g, int32_t status);
+void results_looked(struct groups *gs, struct group *g, int32_t status, uint32_t copies);
+/* A round has just been published; time has passed; a node is lost. */
+void results_published(struct groups *gs, struct group *g);
+void results_tick(struct groups *gs, struct group *g);
+void results_node_lost(struct groups *gs, struct group *g, uint32_t node);
+/* Before a pull is answered: what the member has got last may be lost, and made again otherwise. */
+void results_compare(struct group *g, struct group_member *m);
+/* Which rounds are lost, and what that means. */
+void results_gone(const struct group *g, struct text *t);
 
 /* switching.c: rounds that a switch makes */
 /* The round is decided: false: the hosts have to make it. */
@@ -410,7 +488,7 @@ void switching_withdrawn(struct groups *gs, struct group *g, struct group_member
 void load_begin(struct groups *gs, struct group *g);
 void load_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,
 	       uint32_t length);
-void load_listed(struct groups *gs, struct group *g, const char *name);
+void load_listed(struct groups *gs, struct group *g, const char *name, bool there);
 /* The task that could not begin, or has no answer, begins again. REMOVE begins with this. */
 void load_retry(struct groups *gs, struct group *g);
 void load_list_ended(struct groups *gs, struct group *g, int32_t status);
@@ -420,6 +498,8 @@ struct group *groups_find(const struct groups *gs, const char *name);
 /* NULL: the table is full. */
 struct group *groups_make(struct groups *gs, const char *name);
 void groups_free(struct groups *gs, struct group *g);
+/* The group's task and look have no end any more. */
+void groups_abandon(struct groups *gs, struct group *g);
 void groups_fill(struct groups *gs, const struct group *g, const struct group_member *m);
 /* The answer to a request, if there is one: of the group, unless that is NULL. */
 void groups_tell(struct groups *gs, const struct group_waiter *w, int32_t status, const char *text,

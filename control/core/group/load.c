@@ -107,7 +107,7 @@ static void load_clocks(struct groups *gs, struct group *g)
 	}
 }
 
-/* Whether a switch has made the last round: perhaps members have that result. */
+/* Whether a switch had made the last round: perhaps members have that result. */
 static bool load_switched(const struct group *g)
 {
 	const struct group_kept *k = rounds_kept(g, g->last.number);
@@ -160,6 +160,7 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	}
 	g->closing.version = d.version;
 	g->closing.base = d.base;
+	g->closing.resumed = true;
 	g->closing.top = d.top;
 	g->top = d.top;
 	g->started = true;
@@ -175,12 +176,31 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	g->grace_ns = gs->now_ns + GROUP_GRACE_NS;
 	load_clocks(gs, g);
 	rounds_fix(gs, g);
-	if (load_switched(g)) {
+	if (load_switched(g))
 		g->closing.attempt |= GROUP_BY_SWITCH;
-		rounds_end(gs, g, true);
-	} else {
-		rounds_reduce(gs, g, true);
+	g->phase = GROUP_PHASE_SIFT;
+	load_list(gs, g);
+}
+
+/* The contributions of the last decision that nobody has are lost. Members on dead nodes are, too.
+ * The round of that decision may have its result. */
+static void load_sifted(struct groups *gs, struct group *g)
+{
+	list_each(l, after, &g->closing.contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+
+		if (!one->there)
+			one->node = GROUP_NODE_DEAD;
 	}
+	list_each(m, next, &g->members)
+	{
+		struct group_member *one = list_item(m, struct group_member, of_group);
+
+		if (!gs->ops->alive(gs->ops->arg, one->node))
+			roster_drop(gs, g, one, true);
+	}
+	results_resume(gs, g);
 	load_live(gs, g);
 }
 
@@ -293,7 +313,29 @@ static bool load_result(const struct group_kept *k, uint64_t number, uint32_t at
 	return before != now ? before < now : attempt < k->attempt;
 }
 
-void load_listed(struct groups *gs, struct group *g, const char *name)
+/* One of the last decision is there; one of an earlier decision is of no use. */
+static void load_sift(struct groups *gs, struct group *g, const char *name, bool there)
+{
+	const struct group_member *m;
+	uint64_t clock, member;
+
+	if (!group_contribution_parse(g->name, name, &clock, &member))
+		return;
+	list_each(l, after, &g->closing.contributions)
+	{
+		struct group_contribution *one = list_item(l, struct group_contribution, link);
+
+		if (one->member != member || one->clock != clock)
+			continue;
+		one->there |= there;
+		return;
+	}
+	m = roster_find(gs, g, member);
+	if (m && clock <= m->decided)
+		gs->ops->remove(gs->ops->arg, name);
+}
+
+void load_listed(struct groups *gs, struct group *g, const char *name, bool there)
 {
 	uint64_t number;
 	uint32_t attempt;
@@ -303,13 +345,18 @@ void load_listed(struct groups *gs, struct group *g, const char *name)
 		gs->ops->remove(gs->ops->arg, name);
 		return;
 	}
+	if (g->phase == GROUP_PHASE_SIFT) {
+		load_sift(gs, g, name, there);
+		return;
+	}
 	if (!group_name_parse(g->name, name, &kind, &number, &attempt) || number == 0)
 		return;
 	if (kind == 'p' && number > g->last_policy)
 		g->last_policy = number;
 	if (kind == 'd')
 		load_decision(g, &(struct group_kept){number, attempt});
-	if (kind == 'r' && load_result(&g->kept[number % (2 * GROUP_KEEP)], number, attempt))
+	if (kind == 'r' && there &&
+	    load_result(&g->kept[number % (2 * GROUP_KEEP)], number, attempt))
 		g->kept[number % (2 * GROUP_KEEP)] = (struct group_kept){number, attempt};
 	if ((kind == 'd' || kind == 'r') && (g->oldest == 0 || number < g->oldest))
 		g->oldest = number;
@@ -321,6 +368,10 @@ void load_list_ended(struct groups *gs, struct group *g, int32_t status)
 
 	if (status != 0) {
 		load_later(gs, g);
+		return;
+	}
+	if (g->phase == GROUP_PHASE_SIFT) {
+		load_sifted(gs, g);
 		return;
 	}
 	g->patience_ns = gs->now_ns + GROUP_GRACE_NS;
@@ -344,7 +395,8 @@ void load_retry(struct groups *gs, struct group *g)
 {
 	if (g->phase == GROUP_PHASE_META)
 		load_begin(gs, g);
-	else if (g->phase == GROUP_PHASE_LIST || g->phase == GROUP_PHASE_REMOVE)
+	else if (g->phase == GROUP_PHASE_LIST || g->phase == GROUP_PHASE_SIFT ||
+		 g->phase == GROUP_PHASE_REMOVE)
 		load_list(gs, g);
 	else
 		load_object(gs, g, g->phase);

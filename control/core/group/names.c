@@ -71,18 +71,45 @@ static bool name_number(const char **at, uint64_t *out)
 	return true;
 }
 
+/* What is behind ".group/NAME/"; NULL: it is no object of the group. */
+static const char *name_behind(const char *group, const char *name)
+{
+	size_t prefix = strlen(GROUP_PREFIX), bytes = strlen(group);
+
+	if (strncmp(name, GROUP_PREFIX, prefix) != 0 || strncmp(name + prefix, group, bytes) != 0 ||
+	    name[prefix + bytes] != '/')
+		return NULL;
+	return name + prefix + bytes + 1;
+}
+
+bool group_contribution_parse(const char *group, const char *name, uint64_t *clock,
+			      uint64_t *member)
+{
+	const char *at = name_behind(group, name);
+
+	if (at == NULL || !name_number(&at, clock) || *at != '/')
+		return false;
+	*member = 0;
+	for (int i = 0; i < 16; i++) {
+		const char *hex = "0123456789abcdef", *digit = *++at ? strchr(hex, *at) : NULL;
+
+		if (digit == NULL)
+			return false;
+		*member = *member << 4 | (uint64_t)(digit - hex);
+	}
+	return at[1] == '\0';
+}
+
 bool group_name_parse(const char *group, const char *name, char *kind, uint64_t *number,
 		      uint32_t *attempt)
 {
-	size_t prefix = strlen(GROUP_PREFIX), bytes = strlen(group);
-	const char *at = name + prefix + bytes;
+	const char *at = name_behind(group, name);
 	uint64_t n = 0;
 
-	if (strncmp(name, GROUP_PREFIX, prefix) != 0 || strncmp(name + prefix, group, bytes) != 0 ||
-	    at[0] != '/' || at[1] == '\0' || at[2] != '/')
+	if (at == NULL || at[0] == '\0' || at[1] != '/')
 		return false;
-	*kind = at[1];
-	at += 3;
+	*kind = at[0];
+	at += 2;
 	if (!name_number(&at, number))
 		return false;
 	if (*at == '.') {

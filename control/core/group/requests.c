@@ -162,7 +162,11 @@ static void groups_remove(struct groups *gs, struct group *g, const struct group
 		group_name(&name, g->name, "r", g->closing.number, g->closing.attempt);
 		gs->ops->remove(gs->ops->arg, name.bytes);
 	}
-	gs->ops->abandon(gs->ops->arg, g);
+	if (g->task == GROUP_TASK_MEND) {
+		group_name(&name, g->name, "r", g->newest.number, g->newest.attempt);
+		gs->ops->remove(gs->ops->arg, name.bytes);
+	}
+	groups_abandon(gs, g);
 	list_each(l, after, &g->members)
 	{
 		roster_drop(gs, g, list_item(l, struct group_member, of_group), false);
@@ -189,10 +193,13 @@ static void groups_rejoin(struct groups *gs, struct group *g, struct group_membe
 	if (r->clock > m->clock)
 		roster_move(g, m, r->clock, g->open.number - 1);
 	m->provisional = false;
-	if (r->seen > m->seen)
+	if (r->seen > m->seen) {
 		m->seen = r->seen;
+		m->seen_attempt = r->seen_attempt;
+	}
 	if (r->joined > m->joined)
 		m->joined = r->joined;
+	results_compare(g, m);
 	g->moved = true;
 }
 
@@ -340,8 +347,10 @@ static void groups_pull(struct groups *gs, struct group *g, const struct group_w
 {
 	struct group_member *m = roster_find(gs, g, r->member);
 
-	if (r->seen > m->seen)
+	if (r->seen > m->seen) {
 		m->seen = r->seen;
+		m->seen_attempt = r->seen_attempt;
+	}
 	if (r->flags & GROUP_NOW) {
 		groups_answer(gs, w, g, m);
 		return;

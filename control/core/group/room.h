@@ -26,6 +26,7 @@ struct group_shell {
 	struct await await; /* on the requester of its reduce */
 	struct timer timer; /* an end that is known at once is told in a later turn */
 	struct call *call;
+	struct call *look; /* beside the task */
 	struct group *group;
 	uint32_t work; /* enum group_work */
 	int32_t status;

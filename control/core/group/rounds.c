@@ -56,11 +56,13 @@ void rounds_free(struct groups *gs, struct group_round *r)
 	}
 }
 
+static struct group_contribution *rounds_take(struct groups *gs, struct group *g);
+
 bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *m, uint64_t clock)
 {
 	struct group_cohort *k = &g->cohort[m->cohort];
 	struct group_contribution *one =
-		g->open.count < GROUP_MEMBERS_MAX ? pool_take(&gs->contributions) : NULL;
+		g->open.count < GROUP_MEMBERS_MAX ? rounds_take(gs, g) : NULL;
 	uint64_t deadline = rounds_deadline(&g->open.policy);
 
 	if (one == NULL)
@@ -108,6 +110,27 @@ static void rounds_delete(struct groups *gs, const struct group *g,
 
 	group_contribution_name(&name, g->name, one->clock, one->member);
 	gs->ops->remove(gs->ops->arg, name.bytes);
+}
+
+void rounds_clear(struct groups *gs, struct group *g, struct group_round *r)
+{
+	list_each(l, after, &r->contributions)
+	{
+		rounds_delete(gs, g, list_item(l, struct group_contribution, link));
+	}
+	rounds_free(gs, r);
+}
+
+/* A place for one more contribution: those that stay for a lost result give way. */
+static struct group_contribution *rounds_take(struct groups *gs, struct group *g)
+{
+	struct group_contribution *one = pool_take(&gs->contributions);
+
+	if (one == NULL && g->newest.count > 0) {
+		rounds_clear(gs, g, &g->newest);
+		one = pool_take(&gs->contributions);
+	}
+	return one;
 }
 
 void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m)
@@ -241,6 +264,7 @@ static void rounds_close(struct groups *gs, struct group *g)
 		list_append(&g->closing.contributions, l);
 	}
 	g->closing.base = base ? *base : (struct group_kept){0};
+	g->closing.resumed = g->closing.spent = g->closing.begun = false;
 	rounds_open(g, g->open.number + 1);
 	roster_bind(g, false);
 	rounds_decide(gs, g);
@@ -294,12 +318,17 @@ static void rounds_doubt(struct groups *gs, struct group *g)
 	}
 }
 
-/* The next attempt, without contributions that are lost. */
-static void rounds_next_attempt(struct groups *gs, struct group *g)
+void rounds_next_attempt(struct groups *gs, struct group *g)
 {
 	struct group_round *r = &g->closing;
+	struct text name;
 
+	if (r->resumed) { /* what an earlier owner has begun, and nobody has got */
+		group_name(&name, g->name, "r", r->number, r->attempt);
+		gs->ops->remove(gs->ops->arg, name.bytes);
+	}
 	rounds_drop_lost(gs, g);
+	r->resumed = r->spent = r->begun = false;
 	r->attempt++;
 	if (r->number == g->spoilt.number && r->attempt == g->spoilt.attempt)
 		r->attempt++; /* its decision exists, and nobody can read it */
@@ -309,35 +338,65 @@ static void rounds_next_attempt(struct groups *gs, struct group *g)
 		rounds_decide(gs, g);
 }
 
-void rounds_reduce(struct groups *gs, struct group *g, bool resume)
+bool rounds_dead(struct groups *gs, struct group_round *r)
 {
-	struct text name;
-	uint32_t count = 0;
 	bool dead = false;
 
-	g->task = GROUP_TASK_REDUCE;
-	g->retry_ns = UINT64_MAX;
-	if (g->closing.base.number) {
-		group_name(&name, g->name, "r", g->closing.base.number, g->closing.base.attempt);
-		gs->sources[count++] = group_id(name.bytes);
-	}
-	list_each(l, after, &g->closing.contributions)
+	list_each(l, after, &r->contributions)
 	{
 		struct group_contribution *one = list_item(l, struct group_contribution, link);
 
 		if (one->node != GROUP_NODE_DEAD && !gs->ops->alive(gs->ops->arg, one->node))
 			one->node = GROUP_NODE_DEAD;
 		dead |= one->node == GROUP_NODE_DEAD;
+	}
+	return dead;
+}
+
+uint32_t rounds_sources(struct groups *gs, const struct group *g, const struct group_round *r)
+{
+	struct text name;
+	uint32_t count = 0;
+
+	if (r->base.number) {
+		group_name(&name, g->name, "r", r->base.number, r->base.attempt);
+		gs->sources[count++] = group_id(name.bytes);
+	}
+	list_each(l, after, &r->contributions)
+	{
+		const struct group_contribution *one =
+			list_item(l, struct group_contribution, link);
+
 		group_contribution_name(&name, g->name, one->clock, one->member);
 		gs->sources[count++] = group_id(name.bytes);
 	}
-	if (dead) {
-		rounds_next_attempt(gs, g);
-		return;
-	}
+	return count;
+}
+
+void rounds_make(struct groups *gs, struct group *g)
+{
+	uint32_t count = rounds_sources(gs, g, &g->closing);
+	bool resume = g->closing.resumed || g->closing.begun;
+	struct text name;
+
+	g->task = GROUP_TASK_REDUCE;
+	g->retry_ns = UINT64_MAX;
 	group_name(&name, g->name, "r", g->closing.number, g->closing.attempt);
+	g->closing.begun = true;
 	if (!gs->ops->reduce(gs->ops->arg, g, name.bytes, gs->sources, count, resume))
 		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
+}
+
+void rounds_reduce(struct groups *gs, struct group *g)
+{
+	if (rounds_dead(gs, &g->closing) && g->closing.resumed)
+		results_resume(gs, g);
+	else if (rounds_dead(gs, &g->closing))
+		rounds_next_attempt(gs, g);
+	else if (g->doubt && g->closing.base.number)
+		results_base(gs, g);
+	else
+		rounds_make(gs, g);
 }
 
 /* ---- the end of a round -----------------------------------------------------------------------
@@ -363,6 +422,8 @@ static void rounds_sweep(struct groups *gs, struct group *g)
 		if (m->seen < limit)
 			limit = m->seen;
 	}
+	if (limit == g->result && g->safe < limit) /* if that is lost, the one before counts */
+		limit--;
 	if (limit + GROUP_KEEP < g->result)
 		limit = g->result - GROUP_KEEP;
 	for (; g->oldest < limit; g->oldest++) {
@@ -386,6 +447,22 @@ static void rounds_sweep(struct groups *gs, struct group *g)
 	}
 }
 
+/* The contributions of the round stay until its result is safe; those of the one before go. */
+static void rounds_stay(struct groups *gs, struct group *g)
+{
+	struct group_round *r = &g->closing;
+
+	rounds_clear(gs, g, &g->newest);
+	g->newest = *r;
+	list_init(&g->newest.contributions);
+	list_each(l, after, &r->contributions)
+	{
+		list_remove(l);
+		list_append(&g->newest.contributions, l);
+	}
+	r->count = 0;
+}
+
 void rounds_end(struct groups *gs, struct group *g, bool result)
 {
 	struct group_round *r = &g->closing;
@@ -399,9 +476,12 @@ void rounds_end(struct groups *gs, struct group *g, bool result)
 			m->done = one->clock;
 		if (m && result)
 			m->counted++;
+		else if (m)
+			m->failed = r->number;
 		if (result)
 			g->histogram[rounds_bucket(one->staleness)]++;
-		rounds_delete(gs, g, one);
+		else
+			rounds_delete(gs, g, one);
 	}
 	g->published = r->number;
 	if (result) {
@@ -411,6 +491,7 @@ void rounds_end(struct groups *gs, struct group *g, bool result)
 		gs->switched += r->attempt >= GROUP_BY_SWITCH;
 		gs->hosted += r->attempt < GROUP_BY_SWITCH;
 		g->counted += r->count;
+		rounds_stay(gs, g);
 	} else {
 		g->failed = r->number;
 		g->lost += r->count;
@@ -418,7 +499,21 @@ void rounds_end(struct groups *gs, struct group *g, bool result)
 	rounds_free(gs, r);
 	g->task = GROUP_TASK_NONE;
 	g->moved = true;
+	if (result)
+		results_published(gs, g);
 	rounds_sweep(gs, g);
+}
+
+/* The reduce has no result. The next attempt must not lack the same again. */
+static void rounds_failed(struct groups *gs, struct group *g)
+{
+	g->closing.spent = true;
+	if (g->closing.resumed)
+		results_resume(gs, g);
+	else if (g->closing.base.number)
+		results_base(gs, g);
+	else
+		rounds_next_attempt(gs, g);
 }
 
 void rounds_reduced(struct groups *gs, struct group *g, int32_t status, const char *text)
@@ -430,7 +525,7 @@ void rounds_reduced(struct groups *gs, struct group *g, int32_t status, const ch
 	else {
 		if (status == -ETIMEDOUT)
 			rounds_doubt(gs, g);
-		rounds_next_attempt(gs, g);
+		rounds_failed(gs, g);
 	}
 	rounds_turn(gs, g);
 }
@@ -442,7 +537,7 @@ void rounds_decided(struct groups *gs, struct group *g, int32_t status)
 	if (status == 0) {
 		rounds_fix(gs, g);
 		if (!switching_begin(gs, g))
-			rounds_reduce(gs, g, false);
+			rounds_reduce(gs, g);
 	} else if (status == -EEXIST) {
 		if (g->task != GROUP_TASK_ADOPT)
 			g->patience_ns = gs->now_ns + GROUP_GRACE_NS;
@@ -475,7 +570,7 @@ static void rounds_adopt_line(struct groups *gs, struct group *g,
 		list_remove(&one->link);
 		g->open.count--;
 	} else {
-		one = pool_take(&gs->contributions);
+		one = rounds_take(gs, g);
 		if (one == NULL)
 			return; /* rounds_adopted sees that it is missing */
 		one->member = line->member;
@@ -538,7 +633,8 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 	g->closing.version = d.version;
 	g->closing.base = d.base;
 	rounds_fix(gs, g);
-	rounds_reduce(gs, g, true);
+	g->closing.resumed = true;
+	results_resume(gs, g);
 	rounds_turn(gs, g);
 }
 
@@ -557,7 +653,16 @@ void rounds_node_lost(struct groups *gs, struct group *g, uint32_t node)
 		lost = true;
 	}
 	g->switch_lost |= lost;
-	if (!lost || g->task != GROUP_TASK_REDUCE || g->retry_ns != UINT64_MAX)
+	results_node_lost(gs, g, node);
+	if (!lost || g->task != GROUP_TASK_REDUCE)
+		return;
+	if (g->closing.resumed) { /* its result may be there, and published */
+		if (g->retry_ns == UINT64_MAX)
+			groups_abandon(gs, g);
+		results_resume(gs, g);
+		return;
+	}
+	if (g->retry_ns != UINT64_MAX)
 		return;
 	group_name(&name, g->name, "r", g->closing.number, g->closing.attempt);
 	gs->ops->cancel(gs->ops->arg, g, name.bytes);
@@ -582,20 +687,32 @@ static uint64_t rounds_need(const struct group *g, const struct group_member *m)
 
 static bool rounds_ready(const struct group *g, const struct group_member *m)
 {
+	if (m->bereft || m->failed)
+		return true;
 	return rounds_need(g, m) <= g->published && (m->residual || roster_may_go(g, m, m->clock));
 }
 
-static void rounds_failed(struct groups *gs, struct group *g, struct group_member *m)
+static void rounds_fail(struct groups *gs, struct group *g, struct group_member *m)
 {
 	struct text t = {.length = 0};
 	struct group_waiter w = {m->node, m->request};
 
+	if (m->bereft) {
+		results_gone(g, &t);
+		m->bereft = false;
+		m->reported = g->gone_last;
+		groups_tell(gs, &w, -ENODATA, t.bytes, NULL);
+		return;
+	}
+	if (m->failed == 0)
+		m->failed = m->need;
 	text_add(&t, "round ");
-	text_add_number(&t, m->need);
+	text_add_number(&t, m->failed);
 	text_add(&t, " of group ");
 	text_add(&t, g->name);
 	text_add(&t, " has no result: its contributions are lost: pull again");
-	m->need = 0;
+	m->need = m->need > m->failed ? m->need : 0;
+	m->failed = 0;
 	groups_tell(gs, &w, -ENODATA, t.bytes, NULL);
 }
 
@@ -611,12 +728,15 @@ static void rounds_answer(struct groups *gs, struct group *g, struct group_membe
 	m->waiting_ns += waited;
 	g->waiting_ns += waited;
 	m->answered_ns = gs->now_ns;
-	if (m->need && m->need == g->failed && g->published == g->failed) {
-		rounds_failed(gs, g, m);
+	results_compare(g, m);
+	if (m->bereft || m->failed ||
+	    (m->need && m->need == g->failed && g->published == g->failed)) {
+		rounds_fail(gs, g, m);
 		m->request = 0;
 		return;
 	}
 	m->seen = g->result;
+	m->seen_attempt = k ? k->attempt : 0;
 	roster_regroup(gs, g, m);
 	if (row->quorum > 0 && row->slack == POLICY_UNLIMITED && m->clock < g->top)
 		roster_move(g, m, g->top, g->open.number - 1);
@@ -628,7 +748,7 @@ static void rounds_answer(struct groups *gs, struct group *g, struct group_membe
 
 static void rounds_pulls(struct groups *gs, struct group *g)
 {
-	while (g->moved) {
+	while (g->moved && g->missing == 0) {
 		g->moved = false;
 		list_each(l, after, &g->waits)
 		{
@@ -679,7 +799,11 @@ void rounds_retry(struct groups *gs, struct group *g)
 	else if (g->task == GROUP_TASK_ADOPT)
 		rounds_decided(gs, g, -EEXIST);
 	else if (g->task == GROUP_TASK_REDUCE)
-		rounds_reduce(gs, g, true);
+		rounds_reduce(gs, g);
 	else if (g->task == GROUP_TASK_SWAP)
 		rounds_swap(gs, g);
+	else if (g->task == GROUP_TASK_LOOK)
+		results_ask(gs, g);
+	else if (g->task == GROUP_TASK_MEND)
+		results_mend(gs, g);
 }

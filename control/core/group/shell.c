@@ -216,16 +216,10 @@ static bool shell_read(void *arg, struct group *g, const char *name)
 
 static bool shell_list_ask(struct control *c, struct group_shell *s);
 
-/* A result that a member has begun to put is none; it is deleted with the group. */
-static bool shell_lists(const struct group *g, const struct session_object *o)
+/* Complete copies on live nodes, the value in the directory among them. */
+static uint32_t shell_copies(const struct session_object *o)
 {
-	uint64_t number;
-	uint32_t attempt;
-	char kind;
-
-	return g->phase == GROUP_PHASE_REMOVE || o->copies > 0 ||
-	       !group_name_parse(g->name, o->name, &kind, &number, &attempt) || kind != 'r' ||
-	       attempt < GROUP_BY_SWITCH;
+	return o->copies + ((o->flags & SESSION_OBJECT_INLINE) != 0);
 }
 
 static bool shell_listed(struct control *c, struct call *call, const struct message *answer)
@@ -233,14 +227,14 @@ static bool shell_listed(struct control *c, struct call *call, const struct mess
 	struct group_shell *s = call->owner;
 
 	s->call = NULL;
-	if (answer == NULL) {
+	if (answer == NULL || answer->objects.unsettled) { /* what is there may not be listed */
 		shell_later(c, s, -ETIMEDOUT);
 		return false;
 	}
 	c->group->groups.now_ns = c->now_ns;
 	for (uint32_t i = 0; i < answer->objects.count; i++)
-		if (shell_lists(s->group, &answer->objects.objects[i]))
-			groups_listed(&c->group->groups, s->group, answer->objects.objects[i].name);
+		groups_listed(&c->group->groups, s->group, answer->objects.objects[i].name,
+			      shell_copies(&answer->objects.objects[i]) > 0);
 	s->cursor = answer->objects.cursor;
 	if (s->cursor == 0)
 		s->shard++;
@@ -267,6 +261,44 @@ static bool shell_list(void *arg, struct group *g, const char *prefix)
 	struct control *c = arg;
 
 	return shell_list_ask(c, shell_begin(c, g, GROUP_WORK_LIST, prefix));
+}
+
+/* ---- look -------------------------------------------------------------------------------------
+ */
+
+static bool shell_looked(struct control *c, struct call *call, const struct message *answer)
+{
+	struct group_shell *s = call->owner;
+	const struct session_object *o =
+		answer && answer->objects.count > 0 ? answer->objects.objects : NULL;
+	uint32_t copies = o ? shell_copies(o) : 0;
+	bool known = answer && (copies > 0 || !answer->objects.unsettled);
+
+	s->look = NULL;
+	c->group->groups.now_ns = c->now_ns;
+	groups_looked(&c->group->groups, s->group, known ? 0 : -ETIMEDOUT, copies);
+	return false;
+}
+
+static bool shell_look(void *arg, struct group *g, const char *name)
+{
+	struct control *c = arg;
+	struct group_shell *s = shell_of(c, g);
+	struct message m = {.kind = MESSAGE_STAT};
+
+	m.object.id = group_id(name);
+	s->group = g;
+	s->look = calls_start(c, control_shard(c, &m.object.id), &m, TABLE_SLOT_NONE,
+			      c->config.directory_ns, shell_looked, s);
+	return s->look != NULL;
+}
+
+static void shell_log(void *arg, const char *text)
+{
+	struct text t = {.length = 0};
+
+	text_add(&t, text);
+	control_log(arg, CONTROL_LOG_WARNING, &t);
 }
 
 /* ---- reduce, delete ---------------------------------------------------------------------------
@@ -351,6 +383,8 @@ static void shell_abandon(void *arg, struct group *g)
 	struct control *c = arg;
 	struct group_shell *s = shell_of(c, g);
 
+	calls_cancel(c, s->look);
+	s->look = NULL;
 	calls_cancel(c, s->call);
 	if (s->work == GROUP_WORK_PUT && s->call && objects_is(c, s->slot, s->generation))
 		objects_abandon(c, s->slot, "its group has gone");
@@ -393,18 +427,9 @@ static void shell_answer(void *arg, uint32_t node, uint64_t request, int32_t sta
 void shell_init(struct control *c)
 {
 	c->group->ops = (struct groups_ops){
-		c,
-		shell_answer,
-		shell_put,
-		shell_read,
-		shell_list,
-		shell_reduce,
-		shell_cancel,
-		shell_abandon,
-		shell_remove,
-		shell_exists,
-		shell_alive,
-		shell_random,
+		c,	     shell_answer, shell_put,	 shell_read,	shell_list,   shell_reduce,
+		shell_look,  shell_log,	   shell_cancel, shell_abandon, shell_remove, shell_exists,
+		shell_alive, shell_random,
 	};
 	groups_init(&c->group->groups, &c->group->ops, c->config.node);
 }

@@ -102,7 +102,7 @@ static void switching_clear(struct groups *gs, struct group *g)
 static void switching_by_hosts(struct groups *gs, struct group *g)
 {
 	switching_clear(gs, g);
-	rounds_reduce(gs, g, false);
+	rounds_reduce(gs, g);
 }
 
 /* error: an errno; 0: a member has gone. */
@@ -114,6 +114,7 @@ static void switching_failed(struct groups *gs, struct group *g, uint32_t error)
 			: error == EOPNOTSUPP ? SWITCHING_ODD_NS
 					      : SWITCHING_REST_NS;
 
+	g->doubt = true; /* perhaps member 0 has not found the total */
 	g->fallen++;
 	gs->fallen++;
 	at->rest_ns = gs->now_ns + (rest << at->failed);

@@ -333,9 +333,10 @@ struct message_objects {
 	uint64_t cursor; /* of the next page; 0: this was the last */
 	uint32_t count;
 	const struct session_object *objects;
-	uint32_t deleted; /* STAT, count 0: 1: it was deleted; else 0 */
-	uint32_t watch;	  /* WATCH: enum message_watch_state; else 0 */
-	uint64_t next;	  /* WATCH: number of the first event after these; else 0 */
+	uint32_t deleted;   /* STAT, count 0: 1: it was deleted; else 0 */
+	uint32_t watch;	    /* WATCH: enum message_watch_state; else 0 */
+	uint64_t next;	    /* WATCH: number of the first event after these; else 0 */
+	uint32_t unsettled; /* 1: nodes may hold what they have not announced yet; else 0 */
 };
 
 struct message_member {
