@@ -283,3 +283,22 @@ void sar_release(sar *s, sar_buffer *b)
 	if (*s->fork_guard != 0 && handle_replaced(s))
 		rejoin_nudge(s);
 }
+
+int get_private(struct sar *s, const sar_buffer *b, struct map_range *out)
+{
+	struct buffer own = buffer_get(b);
+	int r = handle_check(s);
+	if (r < 0)
+		return r;
+	if (own.kind != BUFFER_READ || b->ready < b->size)
+		return -EINVAL;
+	if (pthread_mutex_trylock(&s->joining) != 0)
+		return -ENOTSUP; /* the store may be another one soon */
+	if (own.store == atomic_load(&s->stores))
+		r = map_private(&s->map, (uint64_t)((const uint8_t *)b->data - s->map.store),
+				b->size, out);
+	else
+		r = -ENOTSUP;
+	pthread_mutex_unlock(&s->joining);
+	return r;
+}

@@ -19,6 +19,11 @@ void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation, u
  * another store, takes its place). */
 int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own);
 
+/* Maps the bytes of a complete object again, writable for this process alone (map_private). b must
+ * not be released before the caller has unmapped out->base. 0; -ENOTSUP, -EINVAL, or those of mmap:
+ * copy the bytes. */
+int get_private(struct sar *s, const sar_buffer *b, struct map_range *out);
+
 /* sar_release that never connects. */
 void get_give_back(struct sar *s, sar_buffer *b);
 

@@ -2,6 +2,7 @@
 #include "map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -66,14 +67,17 @@ int map_open(struct map *m, const int fd[3], uint64_t store_bytes, uint64_t tabl
 	*m = (struct map){.store_bytes = store_bytes,
 			  .table_bytes = table_bytes,
 			  .align = map_page_bytes(fd[0]),
-			  .table_align = map_page_bytes(fd[1])};
+			  .table_align = map_page_bytes(fd[1]),
+			  .fd = -1};
 	struct stat st = {0};
 	fstat(fd[0], &st);
 	m->device = st.st_dev;
 	m->inode = st.st_ino;
 	int r = map_parts(m, fd);
-	if (r == 0)
+	if (r == 0) {
+		m->fd = fcntl(fd[0], F_DUPFD_CLOEXEC, 0);
 		return 0;
+	}
 	map_close(m);
 	if (r == -EPROTO)
 		return error_set(r, "the node's store or object table does not hold what it "
@@ -90,6 +94,8 @@ static void map_remove(const void *at, uint64_t bytes, uint64_t page_bytes)
 
 void map_close(struct map *m)
 {
+	if (m->store && m->fd >= 0)
+		close(m->fd);
 	map_remove(m->store, m->store_bytes, m->align);
 	map_remove(m->table, m->table_bytes, m->table_align);
 	map_remove(m->pins, SESSION_PIN_BYTES, (uint64_t)sysconf(_SC_PAGESIZE));
@@ -138,6 +144,26 @@ int map_range_open(int fd, uint64_t offset, uint64_t size, struct map_range *out
 	if (base == MAP_FAILED)
 		return -errno;
 	madvise(base, end - begin, MADV_DONTDUMP);
+	*out = (struct map_range){
+		.base = base, .bytes = end - begin, .data = (uint8_t *)base + (offset - begin)};
+	return 0;
+}
+
+int map_private(const struct map *m, uint64_t offset, uint64_t size, struct map_range *out)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct stat st;
+	if (size == 0 || !map_holds(m, offset, size))
+		return -EINVAL;
+	/* a private huge page is taken when it is written: without a free one the process dies */
+	if (m->align != page || m->fd < 0 || fstat(m->fd, &st) < 0 || st.st_dev != m->device ||
+	    st.st_ino != m->inode)
+		return -ENOTSUP;
+	uint64_t begin = offset / page * page, end = map_round_up(offset + size, page);
+	void *base = mmap(NULL, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+			  m->fd, (off_t)begin);
+	if (base == MAP_FAILED)
+		return -errno;
 	*out = (struct map_range){
 		.base = base, .bytes = end - begin, .data = (uint8_t *)base + (offset - begin)};
 	return 0;

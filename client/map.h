@@ -23,7 +23,8 @@ struct map {
 	uint64_t align; /* page size of the store, huge or not; munmap wants whole pages */
 	uint64_t table_align;
 	uint64_t device, inode; /* of the store */
-	void *pins;		/* SESSION_PIN_BYTES */
+	int fd;	    /* of the store, for map_private; -1: none. Ours while store is set */
+	void *pins; /* SESSION_PIN_BYTES */
 };
 
 /* Maps what ATTACH brought: fds {store, table, pins} and their sizes. The fds stay the caller's.
@@ -52,6 +53,12 @@ struct map_range {
 /* Maps the pages of [offset, offset + size) writable; the range has been checked. fd stays the
  * caller's. 0 or -errno. */
 int map_range_open(int fd, uint64_t offset, uint64_t size, struct map_range *out);
+
+/* Maps [offset, offset + size) of the store writable for this process alone: a page is copied when
+ * it is first written. Until then it shows the store's bytes, so they must stay pinned. The caller
+ * unmaps out->base. 0; -ENOTSUP when the store lies in huge pages, or its descriptor was closed by
+ * others; -EINVAL beyond the store, or empty; others from mmap. */
+int map_private(const struct map *m, uint64_t offset, uint64_t size, struct map_range *out);
 
 /* Where the data of an empty object "lies": a pointer that is not NULL. */
 void *map_nothing(void);

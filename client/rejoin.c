@@ -181,11 +181,14 @@ static void rejoin_change(void *arg)
 	atomic_store(&s->control_epoch, c->j->epoch);
 	if (!c->lost)
 		return;
-	c->lost->map = (struct map){
-		.store = s->map.store, .store_bytes = s->map.store_bytes, .align = s->map.align};
+	c->lost->map = (struct map){.store = s->map.store,
+				    .store_bytes = s->map.store_bytes,
+				    .align = s->map.align,
+				    .fd = s->map.fd};
 	s->map.store = c->j->map.store;
 	s->map.store_bytes = c->j->map.store_bytes;
 	s->map.align = c->j->map.align;
+	s->map.fd = c->j->map.fd;
 	s->map.device = c->j->map.device;
 	s->map.inode = c->j->map.inode;
 	c->j->map.store = NULL;

@@ -15,9 +15,9 @@ NODES = 4
 
 
 class Local:
-    def __init__(self, nodes=NODES, name=f"python-{os.getpid()}"):
+    def __init__(self, nodes=NODES, name=f"python-{os.getpid()}", store=512):
         self.name = name
-        self.run("up", str(nodes), "--store", "512")
+        self.run("up", str(nodes), "--store", str(store))
         self.socket = [self.run("exec", str(node), "--", "printenv", "SARISSA_SOCKET").strip()
                        for node in range(nodes)]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dask for the tests of sarissa.dask: a scheduler on node 0 and a worker on each node."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -23,8 +24,15 @@ def until(holds, told=lambda: ""):
 class Dask:
     """Its processes, each on the node whose socket it is given (None: on none)."""
 
-    def __init__(self, local, folder, sockets):
-        self.folder, self.children = folder, []
+    def __init__(self, local, folder, sockets, tls=(), **client):
+        self.folder, self.tls, self.children, self.client = folder, tls, [], None
+        try:
+            self.begin(local, folder, sockets, client)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, local, folder, sockets, client):
         scheduler = self.start("scheduler", local.socket[0], "--port", "0", "--host", "127.0.0.1",
                                "--dashboard-address", "127.0.0.1:0", "--scheduler-file", folder / "scheduler")
         for number, socket in enumerate(sockets):
@@ -33,7 +41,7 @@ class Dask:
                        "--local-directory", folder)
         self.scheduler = scheduler
         until(lambda: (folder / "scheduler").exists())
-        self.client = distributed.Client(scheduler_file=str(folder / "scheduler"))
+        self.client = distributed.Client(scheduler_file=str(folder / "scheduler"), **client)
         self.client.wait_for_workers(len(sockets), timeout=PATIENCE_S)
         known = self.client.scheduler_info()["workers"]
         self.address = {int(one["name"]): address for address, one in known.items()}
@@ -47,7 +55,7 @@ class Dask:
                "DASK_DISTRIBUTED__SCHEDULER__ACTIVE_MEMORY_MANAGER__START": "False"}
         with open(self.folder / f"log.{kind}", "ab") as log:
             child = subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
-                                      *map(str, argv)], env=env, stdout=log, stderr=subprocess.STDOUT)
+                                      *map(str, self.tls), *map(str, argv)], env=env, stdout=log, stderr=subprocess.STDOUT)
         self.children.append(child)
         return child
 
@@ -56,28 +64,36 @@ class Dask:
         return self.client.submit(function, *arguments, pure=False, **where)
 
     def counts(self):
-        """What went through the store, of all workers."""
-        found = self.client.run(lambda: dict(sarissa.dask._store.counts) if sarissa.dask._store else {})
-        return {key: sum(one.get(key, 0) for one in found.values()) for key in ("put", "passed on", "arrived")}
+        return sarissa.dask.counts(self.client)
+
+    def since(self, before):
+        return {key: count - before[key] for key, count in self.counts().items()}
 
     def close(self):
-        self.client.close()
+        if self.client is not None:
+            self.client.close()
         for child in self.children:
             child.kill()
             child.wait()
 
 
-@pytest.fixture(scope="module")
-def dask(local, tmp_path_factory):
-    made = Dask(local, tmp_path_factory.mktemp("dask"), local.socket)
+@contextlib.contextmanager
+def plugged(local, folder, **how):
+    """A Dask with the plugin. how: that of Dask, and the plugin's arguments."""
+    plugin = how.pop("plugin", {"ttl": 1.0})
+    made = Dask(local, folder, local.socket, **how)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SARISSA_SOCKET", local.socket[0])  # the client's host has a node
-            plugin = sarissa.dask.Plugin(ttl=1.0)
-        made.client.register_worker_plugin(plugin)
-        yield made
+            made.client.register_worker_plugin(sarissa.dask.Plugin(**plugin))
+            yield made
     finally:
         made.close()
-        if sarissa.dask._store is not None:
-            sarissa.dask._store.close()
-            sarissa.dask._store = None
+        sarissa.dask.close()
+    assert sarissa.dask._store is None
+
+
+@pytest.fixture(scope="module")
+def dask(local, tmp_path_factory):
+    with plugged(local, tmp_path_factory.mktemp("dask")) as made:
+        yield made

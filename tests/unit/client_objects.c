@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "client_fake.h"
 #include "client_test.h"
+#include "get.h"
 #include "handle.h"
 
 #if defined(__has_feature)
@@ -49,6 +50,49 @@ static void objects_of_every_size(void **state)
 		free(data);
 	}
 	assert_int_equal(atomic_load(&c->fake.requests[SESSION_GET]), 0);
+}
+
+/* What is written into a private map is seen there only, and beyond it lies nobody else's object.
+ */
+static void a_private_map_of_an_object(void **state)
+{
+	struct client *c = *state;
+	sar_id id = sar_id_of("private", 7);
+	for (size_t i = 1; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint8_t *data = test_pattern(sizes[i]);
+		struct map_range one, other;
+		sar_buffer b;
+		assert_int_equal(sar_put(c->s, id, "private", data, sizes[i]), 0);
+		assert_int_equal(sar_get(c->s, id, 0, &b), 0);
+		assert_int_equal(get_private(c->s, &b, &one), 0);
+		assert_int_equal(get_private(c->s, &b, &other), 0);
+		assert_memory_equal(one.data, data, sizes[i]);
+		memset(one.data, 0xee, sizes[i]);
+		assert_memory_equal(other.data, data, sizes[i]);
+		assert_memory_equal(b.data, data, sizes[i]);
+		munmap(one.base, one.bytes);
+		munmap(other.base, other.bytes);
+		sar_release(c->s, &b);
+		assert_int_equal(get_private(c->s, &b, &one), -EINVAL);
+		assert_int_equal(sar_delete(c->s, id), 0);
+		free(data);
+	}
+}
+
+/* The caller may have closed our descriptor, and another file may have its number now. */
+static void a_private_map_without_its_descriptor(void **state)
+{
+	struct client *c = *state;
+	sar_id id = sar_id_of("private", 7);
+	struct map_range range;
+	sar_buffer b;
+	assert_int_equal(sar_put(c->s, id, "private", "bytes", 5), 0);
+	assert_int_equal(sar_get(c->s, id, 0, &b), 0);
+	int fd = open("/dev/zero", O_RDWR);
+	assert_int_equal(dup2(fd, c->s->map.fd), c->s->map.fd);
+	assert_int_equal(get_private(c->s, &b, &range), -ENOTSUP);
+	close(fd);
+	sar_release(c->s, &b);
 }
 
 static unsigned descriptors(void)
@@ -535,6 +579,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(objects_of_every_size),
+		test_client(a_private_map_of_an_object),
+		test_client(a_private_map_without_its_descriptor),
 		test_client(objects_written_to_staging),
 		test_client(deleted_is_gone),
 		test_client(create_publish_seal),

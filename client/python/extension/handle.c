@@ -27,10 +27,12 @@ static PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 	if (!self)
 		return NULL;
 	self->view = PyObject_GetAttrString((PyObject *)type, "_view");
+	self->private_view = PyObject_GetAttrString((PyObject *)type, "_private");
 	self->creation = PyObject_GetAttrString((PyObject *)type, "_creation");
 	self->queue = PyObject_GetAttrString((PyObject *)type, "_queue");
 	self->member = PyObject_GetAttrString((PyObject *)type, "_member");
-	if (!self->view || !self->creation || !self->queue || !self->member) {
+	if (!self->view || !self->private_view || !self->creation || !self->queue ||
+	    !self->member) {
 		Py_DECREF(self);
 		return NULL;
 	}
@@ -56,6 +58,7 @@ static void handle_dealloc(PyObject *object)
 	if (self->s)
 		python_end(handle_close, self->s);
 	Py_XDECREF(self->view);
+	Py_XDECREF(self->private_view);
 	Py_XDECREF(self->creation);
 	Py_XDECREF(self->queue);
 	Py_XDECREF(self->member);
@@ -258,15 +261,17 @@ int handle_add(PyObject *module)
 {
 	PyObject *type = python_type(module, &handle_spec, "Handle");
 	PyObject *view = view_add(module), *creation = creation_add(module);
-	PyObject *member = groups_add(module);
-	int r = type && view && creation && member &&
+	PyObject *member = groups_add(module), *private_view = view_private_add(module);
+	int r = type && view && creation && member && private_view &&
 				PyObject_SetAttrString(type, "_member", member) == 0 &&
 				PyObject_SetAttrString(type, "_view", view) == 0 &&
+				PyObject_SetAttrString(type, "_private", private_view) == 0 &&
 				PyObject_SetAttrString(type, "_creation", creation) == 0
 			? 0
 			: -1;
 	Py_XDECREF(type);
 	Py_XDECREF(view);
+	Py_XDECREF(private_view);
 	Py_XDECREF(creation);
 	Py_XDECREF(member);
 	return r;

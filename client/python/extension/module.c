@@ -172,6 +172,27 @@ static PyObject *sample(PyObject *module, PyObject *data)
 	return PyBytes_FromStringAndSize((const char *)id.bytes, SAR_ID_BYTES);
 }
 
+/* same(a, b): whether two memories have equal bytes. Other threads run meanwhile. */
+static PyObject *same(PyObject *module, PyObject *args)
+{
+	struct python_buffer a, b;
+	PyObject *first, *second;
+	if (!PyArg_ParseTuple(args, "OO", &first, &second) || PyObject_GetBuffer(first, &a, 0) < 0)
+		return NULL;
+	if (PyObject_GetBuffer(second, &b, 0) < 0) {
+		PyBuffer_Release(&a);
+		return NULL;
+	}
+	bool equal = a.bytes == b.bytes;
+	Py_BEGIN_ALLOW_THREADS
+	if (equal && a.data != b.data)
+		equal = memcmp(a.data, b.data, (size_t)a.bytes) == 0;
+	Py_END_ALLOW_THREADS
+	PyBuffer_Release(&a);
+	PyBuffer_Release(&b);
+	return PyBool_FromLong(equal);
+}
+
 /* Of what an object may be named by. */
 static PyObject *id_from(PyObject *module, PyObject *given)
 {
@@ -186,6 +207,7 @@ static PyMethodDef module_methods[] = {
 	{"id_of", id_of, METH_O, NULL},
 	{"id_from", id_from, METH_O, NULL},
 	{"sample", sample, METH_O, NULL},
+	{"same", same, METH_VARARGS, NULL},
 	{"dlpack_export", dlpack_export, METH_VARARGS, NULL},
 	{"dlpack_import", dlpack_import, METH_O, NULL},
 	{0},

@@ -96,9 +96,9 @@ void python_end(void (*end)(void *what), void *what);
 struct handle {
 	PyObject object;
 	sar *s;
-	int ended;				    /* its node is closed: no new calls */
-	PyObject *view, *creation, *queue, *member; /* the types of what it makes */
-	Py_ssize_t views;			    /* and creations that have not ended */
+	int ended; /* its node is closed: no new calls */
+	PyObject *view, *private_view, *creation, *queue, *member; /* the types of what it makes */
+	Py_ssize_t views; /* and creations that have not ended */
 };
 int handle_add(PyObject *module);
 /* Raises Closed when the node is closed: -1. */
@@ -154,6 +154,7 @@ struct view {
 };
 PyObject *view_add(PyObject *module);
 PyObject *view_new(struct handle *handle, const sar_buffer *buffer);
+PyObject *view_private_add(PyObject *module);
 PyObject *creation_add(PyObject *module);
 PyObject *creation_new(struct handle *handle, const sar_buffer *buffer);
 

@@ -3,8 +3,20 @@
  * View: an object that is read. It exports the node's memory, read-only, by the buffer protocol;
  * the object is pinned until the view and all that was made from it (memoryviews, arrays) have
  * gone. A handle makes it; after that it needs no open node.
+ *
+ * Private: the same memory, writable for this process alone. It keeps its view.
  */
 #include "python.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include "get.h"
+
+struct private_view {
+	PyObject object;
+	struct view *of;
+	struct map_range range;
+};
 
 PyObject *view_new(struct handle *handle, const sar_buffer *buffer)
 {
@@ -76,7 +88,47 @@ static PyObject *view_handle(PyObject *object, void *none)
 	return handle;
 }
 
-static PyMethodDef view_methods[] = {{"wait", view_wait, METH_VARARGS, NULL}, {0}};
+static int private_export(PyObject *object, struct python_buffer *out, int flags)
+{
+	struct private_view *self = (struct private_view *)object;
+	return PyBuffer_FillInfo(out, object, self->range.data, (Py_ssize_t)self->of->buffer.size,
+				 0, flags);
+}
+
+static void private_dealloc(PyObject *object)
+{
+	struct private_view *self = (struct private_view *)object;
+	if (self->range.base)
+		munmap(self->range.base, self->range.bytes);
+	Py_XDECREF((PyObject *)self->of);
+	python_free(object);
+}
+
+/* private(): a Private, or None: the bytes have to be copied. */
+static PyObject *view_private(PyObject *object, PyObject *none)
+{
+	struct view *self = (struct view *)object;
+	struct map_range range;
+	int r;
+	Py_BEGIN_ALLOW_THREADS
+	r = get_private(self->handle->s, &self->buffer, &range);
+	Py_END_ALLOW_THREADS
+	if (r < 0)
+		Py_RETURN_NONE;
+	struct private_view *made = (struct private_view *)PyType_GenericAlloc(
+		(PyTypeObject *)self->handle->private_view, 0);
+	if (!made) {
+		munmap(range.base, range.bytes);
+		return NULL;
+	}
+	Py_INCREF(object);
+	made->of = self;
+	made->range = range;
+	return (PyObject *)made;
+}
+
+static PyMethodDef view_methods[] = {
+	{"wait", view_wait, METH_VARARGS, NULL}, {"private", view_private, METH_NOARGS, NULL}, {0}};
 static PyGetSetDef view_fields[] = {
 	{"ready", view_ready, NULL, NULL, NULL},
 	{"nbytes", view_bytes, NULL, NULL, NULL},
@@ -99,4 +151,22 @@ static PyType_Spec view_spec = {
 PyObject *view_add(PyObject *module)
 {
 	return python_type(module, &view_spec, "View");
+}
+
+static PyType_Slot private_slots[] = {
+	{PYTHON_GETBUFFER_SLOT, private_export},
+	{Py_tp_dealloc, private_dealloc},
+	{Py_tp_new, python_not_made},
+	{0},
+};
+static PyType_Spec private_spec = {
+	.name = "sarissa._sarissa.Private",
+	.basicsize = sizeof(struct private_view),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = private_slots,
+};
+
+PyObject *view_private_add(PyObject *module)
+{
+	return python_type(module, &private_spec, "Private");
 }

@@ -2,12 +2,14 @@
 """The objects of one process that uses Dask (sarissa.dask): which of its arrays are in the store, by which
 id, and that they are dropped when Dask has let the array go. It knows nothing of Dask's messages.
 
-A lease of the process holds all of them, so a killed process leaves nothing behind. An array that has
-come is held as well, so that it can be passed on when its sender has gone."""
+An id stands for bytes, not for an array: before an id is sent again, the array is compared with the object,
+and put again when it has changed. A lease of the process holds all objects, so a killed process leaves
+nothing behind. An array that has come is held as well, so that it can be passed on when its sender has gone."""
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import itertools
 import os
 import queue
@@ -18,25 +20,35 @@ import time
 import uuid
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Awaitable, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from . import _node, _sarissa, aio
-from ._errors import Error, NotFound
+from ._errors import Error, Lost, NoNode, NotFound, PartialError, StoreFull, TimedOut
+from ._waits import finish
 
 VIEWS_MAX = 1000  # of one connection, which can have 1,024
-ARRIVE_S = 600.0
+BROADCAST_S = 600.0
 ADOPT_S = 30.0
 SWEEP_S = 1.0
 MEMBERS_S = 1.0
+AWAY_S = 2.0  # without an answer of control
+PUT_S = 5.0  # of a put that does not get on, besides its bytes at PUT_RATE
+PUT_RATE = float(1 << 26)
+HOLD_S = 5.0
+LOOK_S = 2.0  # without a new byte; then the directory is asked
+LINGER_S = 5.0  # of an object that a message under way may name
+FULL_S = 1.0  # after a put that found no room
 
 
 class Entry:
-    """An array, or bytes, with its object. thing: a weak reference, or a function that gives what has none."""
+    """An array, or bytes, with its object. thing: a weak reference, or a function that gives what has none.
+    fixed: its bytes cannot change."""
 
-    def __init__(self, thing: Callable[[], Any], weak: bool) -> None:
-        self.thing, self.weak = thing, weak
+    def __init__(self, thing: Callable[[], Any], weak: bool, fixed: bool) -> None:
+        self.thing, self.weak, self.fixed = thing, weak, fixed
         self.lock = threading.Lock()
         self.ident: Optional[bytes] = None
+        self.sent = 0.0  # when its id has left in a message that nobody confirms
         self.scatters = 0  # that are under way
         self.lasts = False  # it is here for more than those
         self.spread: Any = None  # the queue of its broadcast
@@ -58,50 +70,91 @@ class Store:
         self.lease = self.node.lease(ttl=ttl)
         members = self.node.nodes()
         self.address = next(member.address for member in members if member.is_self)
+        self.in_clear = False  # also between processes whose connections are encrypted
         self._members: Dict[str, int] = {member.address: member.node for member in members}
         self._asked = time.monotonic()
+        self.retires = False  # nothing new begins
+        self.arriving = 0
+        self._asking: Optional[float] = None  # since when control has not answered the thread
+        self._failed = False  # a call found no control; until it answers again
+        self._full = 0.0  # until then nothing is put
         self._prefix = f"dask/{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}/"
         self._numbers = itertools.count()
         self._lock = threading.RLock()  # a weak reference may end wherever memory is taken
         self._entries: Dict[int, Entry] = {}
         self._holds: Dict[bytes, int] = {}
         self._drops: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
+        self._former: Deque[Tuple[float, bytes]] = collections.deque()
         self._connections: weakref.WeakKeyDictionary[Any, List[Connection]] = weakref.WeakKeyDictionary()
         self._calls = ThreadPoolExecutor(4, "sarissa-hold")
-        self.counts = {"put": 0, "passed on": 0, "arrived": 0}
-        threading.Thread(target=self._drop_all, daemon=True, name="sarissa-drop").start()
+        self.counts = {"put": 0, "passed on": 0, "arrived": 0, "as bytes": 0}
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="sarissa-drop")
+        self._thread.start()
+
+    @property
+    def away(self) -> bool:
+        """Nothing goes through the store now."""
+        return self.retires or self._silent()
+
+    def _silent(self) -> bool:
+        """Control does not answer: nobody waits for it."""
+        since = self._asking
+        return self._failed or since is not None and time.monotonic() > since + AWAY_S
+
+    def _note(self, error: Error) -> None:
+        """What a failed call tells about the node."""
+        if isinstance(error, NoNode):
+            self._failed = True
+        elif isinstance(error, StoreFull):
+            self._full = time.monotonic() + FULL_S
 
     def knows(self, address: Optional[str]) -> bool:
         """Whether that is a node of our cluster."""
-        if address is None:
+        if address is None or self.away:
             return False
         if address not in self._members and time.monotonic() > self._asked + MEMBERS_S:
             self._asked = time.monotonic()
-            self._members = {member.address: member.node for member in self.node.nodes()}
+            try:
+                self._learn()
+            except Error as error:
+                self._note(error)
         return address in self._members
+
+    def _learn(self) -> None:
+        self._members = {member.address: member.node for member in self.node.nodes()}
 
     # --- what goes out
 
-    def ident_of(self, thing: Any, frame: Any, nodes: Sequence[str] = ()) -> bytes:
-        """The id of the object of a thing whose bytes are frame; puts it at the first call, and sends it to
-        nodes that we know while it is put."""
+    def ident_of(self, thing: Any, frame: Any, nodes: Sequence[str] = (), confirmed: bool = True) -> bytes:
+        """The id of an object of the bytes that a thing has now, frame. They are put unless the object of an
+        earlier call has the same ones, and sent to nodes that we know while they are put. confirmed: the
+        thing is kept until the receiver has the object. Else the object outlives the thing for a while."""
         entry = self._entry(thing)
         entry.lasts |= entry.scatters == 0
         with entry.lock:
-            if entry.ident is not None and self.node._open().here(entry.ident) is not None:
+            if not confirmed:
+                entry.sent = time.monotonic()
+            if entry.ident is not None and self._is_still(entry, frame):
                 self.counts["passed on"] += 1
                 return entry.ident
+            if time.monotonic() < self._full:
+                raise StoreFull(28, "the store was full a moment ago")
             name = f"{self._prefix}{next(self._numbers)}"
             if nodes:
                 numbers = [number for node, number in self._members.items() if node in nodes]
                 entry.spread = self.node._open().queue(1)
-                entry.spread.broadcast(0, name, numbers, int(ARRIVE_S * 1e9))
+                entry.spread.broadcast(0, name, numbers, int(BROADCAST_S * 1e9))
             former, entry.ident = entry.ident, self._put(name, frame)
-            if former is not None:  # it was deleted behind our back
-                self._let_go(former)
+            if former is not None:  # it has changed, or was deleted behind our back
+                self._former.append((time.monotonic() + LINGER_S, former))
             ident = entry.ident
             self.counts["put"] += 1
             return ident
+
+    def _is_still(self, entry: Entry, frame: Any) -> bool:
+        assert entry.ident is not None
+        view = self.node._open().here(entry.ident)
+        return view is not None and (entry.fixed or _sarissa.same(view, frame))
 
     def scatter_begins(self, thing: Any) -> None:
         """Keeps its object until as many scatters have ended; then the receivers keep it."""
@@ -113,20 +166,37 @@ class Store:
             entry = self._entry(thing)
             entry.scatters -= 1
             if entry.scatters == 0 and not entry.lasts:
-                del self._entries[id(thing)]
-                if entry.ident is not None:
-                    self._let_go(entry.ident)
+                self._ends(id(thing), entry)
 
     def put_for(self, thing: Any, name: str, memory: Any) -> None:
         """An object that lives as long as a thing which is not itself in it."""
         self._entry(thing).becomes(self._put(name, memory))
 
     def _put(self, name: str, memory: Any) -> bytes:
-        self.lease._maker._open().put(name, memory)
+        limit = time.monotonic() + PUT_S + memoryview(memory).nbytes / PUT_RATE
+
+        def look() -> None:
+            if self.away or time.monotonic() > limit:
+                raise NoNode(107, "the node does not answer")
+        try:
+            finish(self.lease._maker._open(), lambda put: put.put(0, name, memory, None), 1, look)
+        except Error as error:
+            self._note(error)
+            raise
         ident = _sarissa.id_from(name)
         with self._lock:
             self._holds[ident] = self._holds.get(ident, 0) + 1
         return ident
+
+    def bytes_of(self, ident: bytes) -> Any:
+        """Those of an object, for who cannot get it: as they were put, or as they are now when it has gone.
+        None: Dask has let the array go. A pair says that the bytes are those of a thing."""
+        view = self.node._open().here(ident)
+        if view is not None:
+            return memoryview(view)  # type: ignore[arg-type]
+        with self._lock:
+            return next(((thing,) for entry in self._entries.values()
+                         if entry.ident == ident and (thing := entry.thing()) is not None), None)
 
     def _entry(self, thing: Any) -> Entry:
         key = id(thing)
@@ -138,17 +208,15 @@ class Store:
 
     def _new(self, key: int, thing: Any) -> Entry:
         try:
-            return Entry(weakref.ref(thing, lambda _: self._gone(key)), True)
+            return Entry(weakref.ref(thing, lambda _: self._gone(key)), True, False)
         except TypeError:  # bytes: kept, and looked at from time to time
-            return Entry(lambda: thing, False)
+            return Entry(lambda: thing, False, type(thing) is bytes)
 
     def _gone(self, key: int) -> None:
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry.weak and entry.thing() is None:
-                del self._entries[key]
-                if entry.ident is not None:
-                    self._let_go(entry.ident)
+                self._ends(key, entry)
 
     def _sweep(self) -> None:
         """Of what cannot say that it goes: nobody else refers to it."""
@@ -156,9 +224,18 @@ class Store:
             for key, entry in list(self._entries.items()):
                 # the closure's cell, the local variable of this line, the argument of getrefcount
                 if not entry.weak and sys.getrefcount(entry.thing()) <= 2 and not entry.lock.locked():
-                    del self._entries[key]
-                    if entry.ident is not None:
-                        self._let_go(entry.ident)
+                    self._ends(key, entry)
+            while self._former and self._former[0][0] < time.monotonic():
+                self._let_go(self._former.popleft()[1])
+
+    def _ends(self, key: int, entry: Entry) -> None:
+        del self._entries[key]
+        if entry.ident is None:
+            return
+        if time.monotonic() < entry.sent + LINGER_S:
+            self._former.append((time.monotonic() + LINGER_S, entry.ident))
+        else:
+            self._let_go(entry.ident)
 
     def _let_go(self, ident: bytes) -> None:
         with self._lock:
@@ -167,44 +244,113 @@ class Store:
                 del self._holds[ident]
                 self._drops.put(ident)
 
-    def _drop_all(self) -> None:
-        """The thread that talks to the node about what has gone."""
+    def _serve(self) -> None:
+        """The thread that tells the node what has gone, and sees whether it answers."""
+        late = time.monotonic() + SWEEP_S
         while True:
             try:
-                ident = self._drops.get(timeout=SWEEP_S)
+                ident = self._drops.get(timeout=max(0.0, late - time.monotonic()))
             except queue.Empty:
+                late = time.monotonic() + SWEEP_S
                 self._sweep()
+                if self._ask(self._learn):
+                    self._failed = False
                 continue
             if ident is None:
                 return
             with self._lock:
                 again = ident in self._holds  # it has come back meanwhile
-            try:
-                if not again:
-                    self.node._open().drop(self.lease.number, ident)
-            except Error:
-                pass  # gone already, or the lease's end will do it
+            if not again:
+                self._ask(self._drop, ident)
+
+    def _drop(self, ident: bytes) -> None:
+        self.node._open().drop(self.lease.number, ident)
+
+    def _ask(self, call: Callable[..., None], *arguments: Any) -> bool:
+        self._asking = time.monotonic()
+        try:
+            call(*arguments)
+            return True
+        except Error:
+            return False  # gone already, or the lease's end will do it
+        finally:
+            self._asking = None
 
     # --- what comes in
 
-    async def arrive(self, ident: bytes, make: Callable[[Any], Any], keeps: bool) -> Any:
-        """make(memory) of an object, when it is here. keeps: what is made uses the memory."""
-        connection = self._connection()
+    async def arrive(self, ident: bytes, make: Callable[[Any], Any], keeps: bool, patience: float) -> Any:
+        """make(memory) of an object, when it is here. keeps: what is made is writable, and may use a
+        private map of the object. Error, also when nothing of it comes for so many seconds."""
+        if self.away:
+            raise NoNode(107, "the node does not answer")
+        loop, connection = asyncio.get_running_loop(), self._connection()
         connection.views += 1
-        thing = None
+        self.arriving += 1
+        thing, mapped = None, False
         try:
-            view = await connection.node._do("get", ident, int(ARRIVE_S * 1e9))
-            if keeps:
-                await asyncio.get_running_loop().run_in_executor(self._calls, self._hold, ident)
-            thing = make(memoryview(view))
+            view = await self._whole(connection.node, ident, patience)
+            private = view.private() if keeps else None
+            memory: Any = view if private is None else private
+            thing = await loop.run_in_executor(self._calls, make, memoryview(memory))
+            mapped = keeps and (private is not None or _reads(thing, view))
+            held = keeps and await self._held(ident)
+        except Error as error:
+            self._note(error)
+            raise
         finally:
-            if thing is None or not keeps:
+            self.arriving -= 1
+            if not mapped:
                 connection.views -= 1
-        if keeps:
+        if mapped:
             weakref.finalize(thing, self._unseen, connection).atexit = False
-            self._entry(thing).becomes(ident)
+        if held:
+            entry = self._entry(thing)
+            entry.fixed = mapped and private is None
+            entry.becomes(ident)
         self.counts["arrived"] += 1
         return thing
+
+    async def _whole(self, node: aio.Node, ident: bytes, patience: float) -> _sarissa.View:
+        view: _sarissa.View = await self._patiently(node, ident, node._do("begin", ident, int(patience * 1e9)))
+        while view.ready < view.nbytes:
+            before = view.ready
+            try:
+                await self._patiently(node, ident, node._do("wait_for", view, view.nbytes, int(patience * 1e9)))
+            except TimedOut:
+                if view.ready == before:
+                    raise
+        return view
+
+    async def _patiently(self, node: aio.Node, ident: bytes, waiting: Awaitable[Any]) -> Any:
+        """Its result, unless control has gone, or nobody has the object any more."""
+        task = asyncio.ensure_future(waiting)
+        try:
+            while not (await asyncio.wait({task}, timeout=LOOK_S))[0]:
+                if self.away:
+                    raise NoNode(107, "the node does not answer")
+                await self._exists(node, ident)
+            return task.result()
+        finally:
+            task.cancel()
+
+    @staticmethod
+    async def _exists(node: aio.Node, ident: bytes) -> None:
+        try:
+            info = await asyncio.wait_for(node.info(ident), AWAY_S)
+        except (asyncio.TimeoutError, PartialError):
+            return
+        if info.copies == 0:  # its id was sent when one was complete
+            raise Lost(61, "nobody has the object any more")
+
+    async def _held(self, ident: bytes) -> bool:
+        """Whether our lease holds it. Else it is not passed on by its id."""
+        call = asyncio.get_running_loop().run_in_executor(self._calls, self._hold, ident)
+        try:
+            await asyncio.wait_for(asyncio.shield(call), HOLD_S)
+            return True
+        except (Error, asyncio.TimeoutError):
+            call.add_done_callback(lambda done: None if done.exception() else self._let_go(ident))
+            return False
 
     def adopt(self, thing: Any, ident: bytes) -> None:
         """The result of a reduce that has ended: its object lives as long as the array. The directory may
@@ -218,7 +364,9 @@ class Store:
                 if time.monotonic() > until:
                     raise
             time.sleep(0.01)
-        self._entry(thing).becomes(ident)
+        entry = self._entry(thing)
+        entry.fixed = True  # a read-only view
+        entry.becomes(ident)
 
     def _hold(self, ident: bytes) -> None:
         with self._lock:
@@ -245,6 +393,26 @@ class Store:
         return own[-1]
 
     def close(self) -> None:
+        """Arrays that use the store's memory stay as they are."""
         self._drops.put(None)
-        self.lease.end()
+        if not self._silent():
+            try:
+                self.lease.end()
+            except Error:
+                pass  # its ttl ends it
+        self._thread.join(AWAY_S)
+        self._calls.shutdown(wait=False)
+        with self._lock:
+            self._entries.clear()
+            loops = list(self._connections.items())
+        for loop, connections in loops:
+            for connection in connections:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(connection.node.close)
         self.node.close()
+
+
+def _reads(thing: Any, view: _sarissa.View) -> bool:
+    """Whether it uses the view's memory, and not a copy."""
+    at = thing.__array_interface__["data"][0] if hasattr(thing, "__array_interface__") else -1
+    return bool(view.address <= at < view.address + view.nbytes)

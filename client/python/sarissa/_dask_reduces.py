@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sarissa.dask.reduce() and allreduce(): the results of futures are added up in the network, as tasks finish."""
+
+from __future__ import annotations
+
+import functools
+import time
+import uuid
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import distributed
+
+from . import _sarissa
+from ._dask_messages import current
+from ._dask_store import Store
+from ._errors import Error, Exists, TimedOut
+from ._names import dtype_of, op_of, timeout_ns
+from ._node import mine, reduce_request, shaped
+from ._waits import SLICE_NS, finish
+
+SOURCES_MAX = 1024
+REDUCE_S = 3600.0  # of a reduce without a timeout: so long it stays when all workers are killed
+
+
+def _need_store() -> Store:
+    store = current()
+    if store is None:
+        raise RuntimeError("this worker does not use the object store: register the plugin with "
+                           "client.register_worker_plugin(sarissa.dask.Plugin()); its log says when it has no node, "
+                           "or when its encryption or its version of Dask is in the way")
+    return store
+
+
+class _Described:
+    """What a source is. The object of the source lives as long as this does, which Dask decides."""
+
+    def __init__(self, dtype: str, shape: Tuple[int, ...]) -> None:
+        self.dtype, self.shape = dtype, shape
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
+
+def _source(value: Any, name: str) -> _Described:
+    """Puts a task's result as a source, where it is."""
+    memory, meaning = mine(value, [name], 0)
+    described = _Described(dtype_of(meaning.dtype), meaning.shape)
+    _need_store().put_for(described, name, memory)
+    return described
+
+
+class Forgotten(Exception):
+    """Dask does not want the result of a task any more: its future was released, or a source cancelled."""
+
+
+def _unless_forgotten() -> Callable[[], None]:
+    """For the task that calls this: raises Forgotten when that holds."""
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+
+    def look() -> None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":
+            raise Forgotten(f"nobody wants {key} any more")
+    return look
+
+
+def _reduced(handle: _sarissa.Handle, request: _sarissa.Reduce, look: Callable[[], None]) -> None:
+    """Begins a reduce and waits for its end. It has begun already when an earlier worker had this task."""
+    try:
+        finish(handle, lambda queue: queue.reduce(0, request), 1, look)
+        return
+    except Exists:
+        target, late = request[0], time.monotonic() + request[6] / 1e9
+    while True:
+        look()
+        asked = time.monotonic()
+        try:
+            handle.reduce_sources(target, SLICE_NS)
+            return
+        except TimedOut:
+            if asked > late or time.monotonic() - asked < SLICE_NS / 1e9:
+                raise  # the reduce's own time
+
+
+def _result(first: _Described, target: str, sources: List[str], op: str,
+            everywhere: bool, timeout: Optional[float]) -> Any:
+    """Begins the reduce as soon as one source says what they are, and waits for the result."""
+    store, look = _need_store(), _unless_forgotten()
+    distributed.secede()  # it waits, and other tasks want the thread
+    dtype, limit = first.dtype, timeout_ns(REDUCE_S if timeout is None else timeout)
+    request = reduce_request(target, sources, op, dtype, 0, False, limit)
+    handle = store.node._open()
+    try:
+        if everywhere:
+            view = finish(handle, lambda queue: queue.allreduce(0, request), 3, look)
+        else:
+            _reduced(handle, request, look)  # only what has ended is held; says why there is no result
+            view = finish(handle, lambda queue: queue.get(0, target, limit), 1, look)
+    except Forgotten:  # Dask would keep an exception, and with it the arguments
+        _delete(target)
+        return None
+    result = shaped(target, view, dtype, first.shape)
+    store.adopt(result, _sarissa.id_from(target))
+    return result
+
+
+def _end(result: Any, sources: Sequence[_Described]) -> Any:
+    """Dask keeps the sources until here."""
+    kinds = sorted(set(map(str, sources)))
+    if len(kinds) != 1:
+        raise ValueError(f"the arrays of a reduce have one type and shape, not {', '.join(kinds)}")
+    return result
+
+
+def _begin(futures: Sequence[Any], op: str, timeout: Optional[float]) -> Tuple[Any, str, List[str], List[Any]]:
+    op_of(op)
+    timeout_ns(timeout)
+    for future in futures:
+        if not isinstance(future, distributed.Future):
+            raise TypeError(f"{future!r} is no future: submit() or scatter() it, or use numpy's sum")
+    if not 1 <= len(futures) <= SOURCES_MAX:
+        raise ValueError(f"a reduce has 1 to {SOURCES_MAX} futures, not {len(futures)}: reduce in steps")
+    client = futures[0].client
+    base = f"dask-reduce/{uuid.uuid4().hex}"
+    sources = [f"{base}/{i}" for i in range(len(futures))]
+    described = [client.submit(_source, future, name, pure=False) for future, name in zip(futures, sources)]
+    for one in described:
+        one.add_done_callback(functools.partial(_stop, client, base))
+    return client, base, sources, described
+
+
+def _stop(client: Any, target: str, source: Any) -> None:
+    """A task that fails ends the reduce that waits for it."""
+    if source.status == "error":
+        distributed.fire_and_forget(client.submit(_delete, target, pure=False))
+
+
+def _delete(target: str) -> None:
+    try:
+        _need_store().node.delete(target, raw=True)
+    except Error:
+        pass  # it has not begun, or has ended
+
+
+def reduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = None) -> Any:
+    """A future of the sum (or another of sarissa.OPS) of the arrays of futures, which all have one type and
+    shape. It is made in the network, from each array as its task finishes, until timeout seconds (an hour)
+    after the first one. It ends when its future is released, or one of futures is cancelled."""
+    client, base, sources, described = _begin(futures, op, timeout)
+    result = client.submit(_result, described[0], base, sources, op, False, timeout, pure=False)
+    return client.submit(_end, result, described, pure=False)
+
+
+def allreduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = None) -> List[Any]:
+    """The same with a future of the result for each of futures: every worker that has one of the arrays
+    gets the result while it is made."""
+    client, base, sources, described = _begin(futures, op, timeout)
+    results = [client.submit(_result, one, base, sources, op, True, timeout, pure=False) for one in described]
+    return [client.submit(_end, result, described, pure=False) for result in results]
