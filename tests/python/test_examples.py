@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import sarissa
 from conftest import NODES, ROOT
 
 PATIENCE_S = 120
@@ -28,7 +29,10 @@ def clean(nodes):
     """The programs leave what others may still need."""
     yield
     for info in nodes[0].ls():
-        nodes[0].delete(info.id, raw=True)
+        try:
+            nodes[0].delete(info.id, raw=True)
+        except sarissa.NotFound:
+            pass  # its lease has ended
 
 
 def test_hello(local):
@@ -36,17 +40,27 @@ def test_hello(local):
     assert lines[0] == "(3, 4) float64 66.0 read-only: True" and lines[1].startswith("'nobody': "), lines
 
 
-def test_allreduce_numpy(local):
-    children = [start(local, rank, "allreduce_numpy.py", rank, NODES) for rank in range(NODES)]
-    assert {told(child) for child in children} == {b"step 0 sum 6.0\nstep 1 sum 10.0\nstep 2 sum 14.0\n"}
+def left(node, *prefixes):
+    """What programs of these names leave; all of it has an end."""
+    infos = [info for prefix in prefixes for info in node.ls(prefix) if not info.name.endswith("#array")]
+    assert all(info.expires is not None for info in infos), infos
+    return [info.name for info in infos]
 
 
-def test_async_sgd(local):
+def test_allreduce_numpy(local, nodes):
+    children = [start(local, rank, "allreduce_numpy.py", rank, NODES, 8) for rank in range(NODES)]
+    assert {told(child) for child in children} == {b"".join(b"step %d sum %.1f\n" % (step, 6 + 4 * step)
+                                                            for step in range(8))}
+    assert left(nodes[0], "gradient/") == ["gradient/7"]
+
+
+def test_async_sgd(local, nodes):
     server = start(local, 0, "async_sgd.py", "server", 3)
     workers = [start(local, rank, "async_sgd.py", "worker", rank - 1) for rank in (1, 2, 3)]
     found = [float(word) for word in told(server).decode().split("[")[1].strip(" ]\n").split()]
     assert all(abs(one - right) < 0.2 for one, right in zip(found, (3.0, -2.0, 0.5))), found
     assert all(told(worker).startswith(b"worker") for worker in workers)
+    assert len(left(nodes[0], "gradient/", "parameters/", "newest/")) < 30, "80 steps leave more than few would"
 
 
 def test_stream_file(local, tmp_path):
