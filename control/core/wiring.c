@@ -163,6 +163,7 @@ static void wiring_view_changed(struct control *c)
 {
 	wiring_ownership(c);
 	session_watch_view(c);
+	references_view(c);
 	tombstone_copies_sweep(c);
 	backup_later(c);
 }

@@ -13,6 +13,7 @@ from netlib import Cluster, build_dir
 
 TASK = Path(__file__).parent / "lease_task.py"
 COUNT, TTL_S, NODES = 1000, 2, 3
+CUT_COUNT = 40
 
 
 class Driver:
@@ -46,6 +47,11 @@ def used(cluster):
 def listed(cluster, node, *prefix):
     return [json.loads(line) for line in cluster.must(node, "sarissa", "ls", *prefix,
                                                       "--json").splitlines()]
+
+
+def lone(cluster, node):
+    rows = map(json.loads, cluster.run(node, "sarissa", "status", "--json").stdout.splitlines())
+    return all(row["self"] or row["state"] != "up" for row in rows)
 
 
 def killed(cluster, patient):
@@ -104,4 +110,25 @@ def leases_outlive_control():
         netlib.wait_for(lambda: not listed(cluster, 1), netlib.PATIENCE_S, "all of it is gone")
 
 
-netlib.run(what_a_killed_driver_held_goes, leases_outlive_control)
+def an_owner_that_is_cut_off_ends_no_lease():
+    """Each node in turn is out for longer than leases live without their home: nothing that another node's lease
+    holds goes, and all of it does when that lease ends."""
+    with Cluster(NODES, "--store", 64) as cluster:
+        before = used(cluster)
+        driver = Driver(cluster, 0, "put", CUT_COUNT, TTL_S)
+        driver.expect("ready")
+        for node in (1, 2):
+            cluster.verb("link", node, "down")
+            netlib.wait_for(lambda node=node: lone(cluster, node), netlib.PATIENCE_S, f"node {node} sees nobody")
+            time.sleep(TTL_S + 3)  # what its timers would do
+            cluster.verb("link", node, "up")
+            netlib.wait_for(lambda node=node: not lone(cluster, node), netlib.PATIENCE_S, f"node {node} is back")
+            time.sleep(TTL_S + 2)
+            there = len(listed(cluster, 0, "leased/"))
+            assert there == CUT_COUNT, f"{there} of {CUT_COUNT} leased objects are left after node {node} was out"
+        driver.kill()
+        netlib.wait_for(lambda: used(cluster) == before, netlib.PATIENCE_S, "all of it is gone")
+        cluster.check_daemons()
+
+
+netlib.run(what_a_killed_driver_held_goes, leases_outlive_control, an_owner_that_is_cut_off_ends_no_lease)

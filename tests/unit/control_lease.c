@@ -242,7 +242,7 @@ static void the_next_owner_hears_of_what_is_held(void **state)
 	world_run(w, 3 * TTL);
 	assert_true(exists(w, SECOND_ONE, name));
 	assert_int_equal(drop(w, LAST, there, name), 0);
-	assert_true(world_until(w, all_gone, NULL, WORLD_SECOND));
+	assert_true(world_until(w, all_gone, NULL, WHEN));
 	world_free(w);
 }
 
@@ -268,7 +268,7 @@ static void what_a_dead_home_held_goes(void **state)
 	assert_true(w->now_ns < died_ns + TTL + 3 * WORLD_SECOND); /* and the detection */
 	assert_true(exists(w, FIRST, "both"));
 	assert_int_equal(drop(w, LAST, there, "both"), 0);
-	assert_true(world_until(w, all_gone, NULL, WORLD_SECOND));
+	assert_true(world_until(w, all_gone, NULL, WHEN));
 	world_free(w);
 }
 
@@ -288,6 +288,77 @@ static void a_home_that_was_cut_off_for_a_while_keeps_its_leases(void **state)
 	world_run(w, 4 * TTL);
 	assert_true(exists(w, FIRST, name));
 	assert_int_equal(drop(w, HOME, lease, name), 0);
+	assert_true(world_until(w, all_gone, NULL, WORLD_SECOND));
+	world_free(w);
+}
+
+/* The owner of the name is alone for longer than the lease lives without its home. */
+static void an_owner_that_was_cut_off_ends_no_lease(void **state)
+{
+	struct world *w = four();
+	uint64_t lease = lease_of(w, HOME, 0, "");
+	const char *name = name_at(w, HOME, FIRST), *big = name_of(MANY);
+
+	make(w, HOME, 0, name, lease);
+	make_of(w, HOME, 0, big, lease, BIG);
+	assert_int_equal(world_get(w, LAST, 0, name, SIZE, 1, WHEN), 0);
+	world_unpin(w, LAST, 0);
+	w->cut[FIRST] = true;
+	world_run(w, TTL + 4 * WORLD_SECOND);
+	assert_int_equal(w->node[FIRST].core->cluster->members.live_count, 1);
+	w->cut[FIRST] = false;
+	world_run(w, 4 * TTL);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_true(exists(w, i, name));
+		assert_true(exists(w, i, big));
+	}
+	assert_int_equal(drop(w, HOME, lease, name), 0);
+	assert_int_equal(drop(w, HOME, lease, big), 0);
+	assert_true(world_until(w, all_gone, NULL, WORLD_SECOND));
+	world_free(w);
+}
+
+/* An owner that sees half of the members does not know who is cut off. Times to live, which others
+ * may have changed, wait as well. */
+static void half_of_the_members_end_no_lease(void **state)
+{
+	struct world *w = four();
+	uint64_t lease = lease_of(w, HOME, 0, "");
+	const char *name = name_at(w, HOME, FIRST);
+
+	make(w, HOME, 0, name, lease);
+	w->cut[HOME] = w->cut[SECOND_ONE] = true;
+	world_run(w, TTL + 4 * WORLD_SECOND);
+	assert_int_equal(w->node[FIRST].core->cluster->members.live_count, 2);
+	w->cut[HOME] = w->cut[SECOND_ONE] = false;
+	world_run(w, 4 * TTL);
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_true(exists(w, i, name));
+	/* a majority knows: a home that is dead for good has no lease */
+	world_kill_node(w, HOME);
+	assert_true(world_until(w, all_gone, NULL, TTL + 5 * WORLD_SECOND));
+	world_free(w);
+}
+
+/* One node keeps the whole directory, and has no cable. */
+static void the_only_owner_that_was_cut_off_ends_no_lease(void **state)
+{
+	enum { OWNER };
+	struct world *w = world_new(NODES, 1, STORE, false);
+	uint64_t lease;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(world_open(w, i), 0);
+	lease = lease_of(w, LAST, 0, "");
+	for (uint32_t i = 0; i < MANY; i++)
+		make(w, LAST, 0, name_of(i), lease);
+	w->cut[OWNER] = true;
+	world_run(w, TTL + 4 * WORLD_SECOND);
+	w->cut[OWNER] = false;
+	world_run(w, 4 * TTL);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_true(exists(w, FIRST, name_of(i)));
+	assert_int_equal(ask(w, LAST, 0, SESSION_LEASE_END, NULL, lease, 0).status, 0);
 	assert_true(world_until(w, all_gone, NULL, WORLD_SECOND));
 	world_free(w);
 }
@@ -480,6 +551,9 @@ int main(void)
 		cmocka_unit_test(a_lease_holds_one_generation),
 		cmocka_unit_test(the_next_owner_hears_of_what_is_held),
 		cmocka_unit_test(what_a_dead_home_held_goes),
+		cmocka_unit_test(an_owner_that_was_cut_off_ends_no_lease),
+		cmocka_unit_test(half_of_the_members_end_no_lease),
+		cmocka_unit_test(the_only_owner_that_was_cut_off_ends_no_lease),
 		cmocka_unit_test(a_home_that_was_cut_off_for_a_while_keeps_its_leases),
 		cmocka_unit_test(a_control_that_is_started_again_knows_its_leases),
 		cmocka_unit_test(a_process_that_lives_need_not_call),

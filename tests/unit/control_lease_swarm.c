@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Leases under loss and kills, drawn from a seed: no object outlives its last lease by more than
- * the ttl and a second, and none vanishes that a lease holds. WORLD_SEED=N repeats one run.
+ * Leases under loss, kills and cuts of homes and owners, drawn from a seed: no object outlives its
+ * last lease by more than the ttl and a second, and none vanishes that a lease holds. WORLD_SEED=N
+ * repeats one run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ struct model {
 	uint64_t seed, draw;
 	struct model_lease lease[LEASES];
 	struct model_object object[OBJECTS];
-	uint32_t names, checked_held, checked_gone;
+	uint32_t names, checked_held, checked_gone, cuts;
 };
 
 static uint64_t draw(struct model *m, uint64_t below)
@@ -149,7 +150,21 @@ static void do_leave(struct model *m, uint32_t node)
 	assert_int_equal(world_open(m->w, node), 0);
 }
 
-/* Control, and perhaps the dataplane; its client comes back and takes its leases up. */
+/* The client of a control that was started again takes its leases up. */
+static void come_back(struct model *m, uint32_t node)
+{
+	assert_int_equal(world_open(m->w, node), 0);
+	for (uint32_t i = 0; i < LEASES; i++)
+		if (m->lease[i].node == node && open_lease(m, i))
+			assert_int_equal(
+				ask(m, node, SESSION_LEASE, 0, m->lease[i].number, (int64_t)TTL)
+					.status,
+				0);
+		else if (m->lease[i].node == node && m->lease[i].ends_ns > m->w->now_ns - TTL)
+			m->lease[i].ends_ns = m->w->now_ns + TTL; /* it was found once more */
+}
+
+/* Control, and perhaps the dataplane. */
 static void do_kill(struct model *m, uint32_t node)
 {
 	bool both = draw(m, 2);
@@ -162,15 +177,54 @@ static void do_kill(struct model *m, uint32_t node)
 		world_start_engine(m->w, node);
 	world_start_control(m->w, node);
 	world_run(m->w, SHORT_NS);
-	assert_int_equal(world_open(m->w, node), 0);
+	come_back(m, node);
+}
+
+/* Whether a lease of another node than that one holds it. */
+static bool held_elsewhere(const struct model *m, const struct model_object *o, uint32_t node)
+{
 	for (uint32_t i = 0; i < LEASES; i++)
-		if (m->lease[i].node == node && open_lease(m, i))
-			assert_int_equal(
-				ask(m, node, SESSION_LEASE, 0, m->lease[i].number, (int64_t)TTL)
-					.status,
-				0);
-		else if (m->lease[i].node == node && m->lease[i].ends_ns > m->w->now_ns - TTL)
-			m->lease[i].ends_ns = m->w->now_ns + TTL; /* it was found once more */
+		if (o->holders >> i & 1 && open_lease(m, i) && m->lease[i].node != node)
+			return true;
+	return false;
+}
+
+/* One node or two, each alone, for less than a death takes or for longer than a lease lives without
+ * its home. What a home held that was alone that long may be gone, as a majority was without it; if
+ * two were alone there was no majority, and nothing is. */
+static void do_cut(struct model *m)
+{
+	uint32_t one = (uint32_t)draw(m, NODES), other = (uint32_t)draw(m, NODES);
+	bool lasts = draw(m, 2);
+	uint64_t begun_ns = m->w->now_ns;
+
+	m->w->cut[one] = m->w->cut[other] = true;
+	world_run(m->w,
+		  lasts ? TTL + 3 * WORLD_SECOND + draw(m, 3 * WORLD_SECOND) : draw(m, SHORT_NS));
+	m->w->cut[one] = m->w->cut[other] = false;
+	world_run(m->w, TTL + 3 * WORLD_SECOND);
+	for (uint32_t i = 0; i < LEASES; i++)
+		if (m->lease[i].number && !open_lease(m, i) &&
+		    m->lease[i].ends_ns > begun_ns - TTL - WORLD_SECOND)
+			m->lease[i].ends_ns = m->w->now_ns; /* its end could not be told before */
+	for (uint32_t k = 0; k < OBJECTS && lasts && one == other; k++)
+		if (m->object[k].made && !held_elsewhere(m, &m->object[k], one))
+			m->object[k].made = false;
+	m->cuts += lasts;
+}
+
+/* Two nodes at once, as the owner of a name and the home of its lease may be. */
+static void do_kill_two(struct model *m)
+{
+	uint32_t one = (uint32_t)draw(m, NODES), other = (uint32_t)draw(m, NODES);
+
+	world_kill_control(m->w, one);
+	do_kill(m, other);
+	if (one == other)
+		return;
+	world_start_control(m->w, one);
+	world_run(m->w, SHORT_NS);
+	come_back(m, one);
 }
 
 static void step(struct model *m)
@@ -178,7 +232,7 @@ static void step(struct model *m)
 	struct model_object *o = &m->object[draw(m, OBJECTS)];
 	uint32_t i = (uint32_t)draw(m, LEASES);
 
-	switch (draw(m, 12)) {
+	switch (draw(m, 14)) {
 	case 0:
 		do_end(m, i);
 		break;
@@ -187,6 +241,12 @@ static void step(struct model *m)
 		break;
 	case 2:
 		do_kill(m, (uint32_t)draw(m, NODES));
+		break;
+	case 12:
+		do_cut(m);
+		break;
+	case 13:
+		do_kill_two(m);
 		break;
 	case 3:
 	case 4:
@@ -232,7 +292,7 @@ static void check(struct model *m, struct model_object *o, uint32_t by)
 	o->made = held; /* its place is used again */
 }
 
-static void run_seed(uint64_t seed, uint32_t *held, uint32_t *gone)
+static void run_seed(uint64_t seed, uint32_t *held, uint32_t *gone, uint32_t *cuts)
 {
 	struct model m = {.seed = seed, .draw = seed * UINT64_C(0x9e3779b97f4a7c15)};
 
@@ -257,6 +317,7 @@ static void run_seed(uint64_t seed, uint32_t *held, uint32_t *gone)
 	}
 	*held += m.checked_held;
 	*gone += m.checked_gone;
+	*cuts += m.cuts;
 	world_free(m.w);
 }
 
@@ -265,12 +326,12 @@ static void leases_hold_what_they_hold_and_no_longer(void **state)
 	const char *one = getenv("WORLD_SEED"), *runs = getenv("WORLD_RUNS");
 	uint64_t first = one ? strtoull(one, NULL, 10) : 1;
 	uint64_t count = runs ? strtoull(runs, NULL, 10) : one ? 1 : RUNS;
-	uint32_t held = 0, gone = 0;
+	uint32_t held = 0, gone = 0, cuts = 0;
 
 	for (uint64_t seed = first; seed < first + count; seed++)
-		run_seed(seed, &held, &gone);
+		run_seed(seed, &held, &gone, &cuts);
 	if (count >= RUNS)
-		assert_true(held > 100 && gone > 20);
+		assert_true(held > 100 && gone > 20 && cuts > 5);
 }
 
 int main(void)

@@ -21,6 +21,17 @@ bool members_live(const struct node *n)
 	return n->member == MEMBER_ALIVE || n->member == MEMBER_SUSPECT;
 }
 
+bool members_minority(const struct control *c)
+{
+	uint32_t live = 0, dead = 0;
+
+	for (uint32_t i = 0; i < c->config.nodes; i++) {
+		live += members_live(&c->cluster->peers.nodes[i]);
+		dead += c->cluster->peers.nodes[i].member == MEMBER_DEAD;
+	}
+	return dead > 0 && live <= dead;
+}
+
 uint64_t members_down_ms(void *arg, uint32_t node)
 {
 	struct control *c = arg;

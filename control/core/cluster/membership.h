@@ -80,6 +80,9 @@ void members_leave(struct control *c, struct node *n, uint64_t incarnation,
 /* ---- the table ---- */
 
 bool members_live(const struct node *n);
+/* Whether this node sees at most half of the members that have not left: it may be cut off from the
+ * rest, which may decide otherwise. */
+bool members_minority(const struct control *c);
 /* directory_out.down: milliseconds, rounded up, since the node is considered dead; 0: it is not. */
 uint64_t members_down_ms(void *arg, uint32_t node);
 /* Whether we have a number. */

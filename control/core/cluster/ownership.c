@@ -155,6 +155,12 @@ bool ownership_settling(struct control *c, const struct object_id *id)
 	return ownership_owner(m->before, m->before_count, id) != c->cluster->self->number;
 }
 
+bool ownership_before(const struct control *c, const struct node *n, const struct object_id *id)
+{
+	return !ownership_fixed(c) &&
+	       ownership_weight(n->number, id) > ownership_weight(c->cluster->self->number, id);
+}
+
 bool ownership_constant(const struct control *c, const struct object_id *id)
 {
 	uint64_t weight = ownership_weight(c->cluster->self->number, id);

@@ -18,6 +18,8 @@ bool control_is_shard(const struct control *c, const struct node *n);
 /* Whether this node has become the owner of the id, and some members have not announced all of
  * their objects yet (settle.c). */
 bool ownership_settling(struct control *c, const struct object_id *id);
+/* Whether that node, which is not live now, would own the id rather than this one. */
+bool ownership_before(const struct control *c, const struct node *n, const struct object_id *id);
 /* Whether this node has been the owner of the id in all views since the last settled one. */
 bool ownership_constant(const struct control *c, const struct object_id *id);
 /* The next shard owner from *cursor on; NULL: no more. */

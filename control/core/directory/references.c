@@ -5,6 +5,7 @@
 #include "room.h"
 
 #define REFERENCES_RETRY_NS UINT64_C(100000000)
+#define REFERENCES_DEATH_NS UINT64_C(11000000000) /* the usual ttl of a lease, and a second */
 
 void references_carve(struct references *r, struct arena *a, const struct control_config *config)
 {
@@ -58,7 +59,7 @@ static uint32_t references_count(const struct entry *e, uint64_t generation)
 /* The call moves along if the object gets another shard owner meanwhile. */
 static bool references_deleted(struct control *c, struct call *call, const struct message *answer)
 {
-	return answer && answer->reply.status == -EAGAIN;
+	return answer && (answer->reply.status == -EAGAIN || answer->reply.status == -EHOSTUNREACH);
 }
 
 /* Sends a DELETE (lapsed), which is refused if another reference holds the object. False: not now.
@@ -74,11 +75,44 @@ static bool references_lapse(struct control *c, const struct reference *r)
 			   references_deleted, NULL) != NULL;
 }
 
+void references_view(struct control *c)
+{
+	struct references *all = &c->directory->references;
+	bool minority = members_minority(c);
+
+	if (minority || all->minority)
+		all->minority_ns = c->now_ns;
+	all->minority = minority;
+}
+
+/* How long a home has to say what it holds. */
+static uint64_t references_patience(const struct reference *r)
+{
+	return r->lease.number ? r->lease.ttl_ns + REFERENCES_GRACE_NS : REFERENCES_RETRY_NS;
+}
+
+/* Whether others may know better that it ends: a majority without this node, the home itself, which
+ * lives and is about to say what it holds, or members that have not announced yet. A node that was
+ * cut off hears them one after the other. */
+static bool references_doubtful(struct control *c, const struct reference *r)
+{
+	const struct references *all = &c->directory->references;
+
+	return all->minority ||
+	       (all->minority_ns && c->now_ns < all->minority_ns + references_patience(r)) ||
+	       ownership_settling(c, &r->entry->by_id.id) ||
+	       (r->lease.number != 0 && !r->disowned && members_live(peers_node(c, r->node)));
+}
+
 static void references_fire(struct control *c, struct timer *t)
 {
 	struct reference *r = list_item(t, struct reference, timer);
 	struct entry *e = r->entry;
 
+	if (references_doubtful(c, r)) { /* begins to wait once more */
+		timers_set(&c->timers, t, c->now_ns + references_patience(r), references_fire);
+		return;
+	}
 	if (!references_lapse(c, r)) {
 		timers_set(&c->timers, t, c->now_ns + REFERENCES_RETRY_NS, references_fire);
 		return;
@@ -93,7 +127,7 @@ static void references_fire(struct control *c, struct timer *t)
 static void references_end_later(struct control *c, struct reference *r)
 {
 	if (r->lease.number != 0 && r->timer.position == 0)
-		timers_set(&c->timers, &r->timer, c->now_ns + r->lease.ttl_ns + REFERENCES_GRACE_NS,
+		timers_set(&c->timers, &r->timer, c->now_ns + references_patience(r),
 			   references_fire);
 }
 
@@ -105,7 +139,8 @@ void references_announced(struct control *c, uint32_t node, uint64_t epoch)
 
 		if (r->lease.number == 0)
 			continue;
-		if (r->epoch < epoch)
+		r->disowned = r->epoch < epoch;
+		if (r->disowned)
 			references_end_later(c, r);
 		else
 			timers_cancel(&c->timers, &r->timer);
@@ -141,6 +176,7 @@ static struct reference *references_take(struct control *c, struct entry *e, uin
 	list_append(&c->directory->references.of_lease_node[node], &r->of_lease_node);
 	r->node = node;
 	r->lease = *lease;
+	r->disowned = false;
 	r->epoch = c->directory->shard.nodes[node].epoch;
 	return r;
 }
@@ -247,6 +283,23 @@ static bool references_keep(const struct control *c, const struct entry *e,
 						 : references_time_left(c, e);
 }
 
+/* Whether leases of nodes that are out of reach may hold the object without this owner's knowledge.
+ */
+static bool references_unknown(const struct control *c, const struct message_object *o)
+{
+	if (c->directory->references.minority)
+		return true;
+	/* the owner of before is out of reach, and may be the home of a lease itself */
+	for (uint32_t i = 0; i < c->config.nodes && o->lapsed == MESSAGE_LAPSED_LEASE; i++) {
+		const struct node *n = &c->cluster->peers.nodes[i];
+
+		if (n->member == MEMBER_DEAD && c->now_ns < n->dead_ns + REFERENCES_DEATH_NS &&
+		    ownership_before(c, n, &o->id))
+			return true;
+	}
+	return false;
+}
+
 bool references_delete(struct control *c, uint32_t node, const struct message *m)
 {
 	const struct message_object *o = &m->object;
@@ -258,6 +311,11 @@ bool references_delete(struct control *c, uint32_t node, const struct message *m
 
 	if (o->lapsed == MESSAGE_LAPSED_NOT)
 		return false;
+	if (references_unknown(c, o)) {
+		directory_reply(d, node, m->request, -EHOSTUNREACH, 0,
+				"leases of nodes that are out of reach may hold it");
+		return true;
+	}
 	if (r)
 		references_free(c, r);
 	if (e && e->generation == o->generation && !references_keep(c, e, o))

@@ -37,15 +37,20 @@ struct reference {
 	uint64_t generation;	    /* of the object */
 	uint64_t epoch;		    /* of the latest HOLD */
 	uint32_t node;		    /* of the lease */
+	bool disowned;		    /* its home has announced all that it holds, without this */
 };
 
 struct references {
 	struct pool pool;
 	struct list *of_lease_node; /* by node */
+	uint64_t minority_ns;	    /* when this node last saw no majority; 0: never */
+	bool minority;		    /* as of the latest view */
 };
 
 void references_carve(struct references *r, struct arena *a, const struct control_config *config);
 void references_init(struct control *c);
+/* Other members are live than before. */
+void references_view(struct control *c);
 
 /* For struct directory_out. */
 bool references_create(void *arg, struct entry *e, uint32_t node, const struct message_have *have);

@@ -47,7 +47,10 @@ static bool holds_dropped(struct control *c, struct call *call, const struct mes
 {
 	struct hold *h = call->owner;
 
-	if (answer->reply.status == -EAGAIN) /* no deadline: never NULL */
+	/* no deadline: never NULL */
+	if (answer->reply.status == -EHOSTUNREACH) /* it goes when the owner knows; nobody waits */
+		holds_answer(c, h, 0, 0, "");
+	if (answer->reply.status == -EAGAIN || answer->reply.status == -EHOSTUNREACH)
 		return true;
 	c->lease->leases.sending--;
 	h->call = NULL;

@@ -10,13 +10,7 @@
 
 bool session_cut_off(struct control *c)
 {
-	uint32_t live = 0, dead = 0;
-
-	for (uint32_t i = 0; i < c->config.nodes; i++) {
-		live += members_live(peers_node(c, i));
-		dead += peers_node(c, i)->member == MEMBER_DEAD;
-	}
-	return dead > 0 && live <= dead;
+	return members_minority(c);
 }
 
 bool session_lacks(struct control *c, const struct node *n)
