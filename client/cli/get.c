@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include "cli.h"
 #include "output.h"
+#include "patience.h"
 #include "progress.h"
 #include "transfer.h"
 
@@ -17,6 +18,7 @@ struct get {
 	bool begun;	   /* the progress line */
 	struct output output;
 	struct progress progress;
+	struct patience patience;
 };
 
 /* What is left of --timeout: not 0 unless that is, because 0 asks for what is there now. */
@@ -69,6 +71,7 @@ static int get_copy(struct get *g, sar_buffer *b)
 		if (status != CLI_DONE)
 			return status;
 		written += bytes;
+		patience_moved(&g->patience);
 		progress_show(&g->progress, written, b->size);
 		if (written == b->size)
 			return CLI_DONE;
@@ -114,10 +117,13 @@ int get_run(const struct cli_args *args)
 	if (status != CLI_DONE)
 		return status;
 	status = output_open(&g.output, args->names[1]);
-	if (status == CLI_DONE)
+	if (status == CLI_DONE) {
+		patience_begin(&g.patience, g.s, g.name, args->timeout_ns != SAR_FOREVER);
 		do
 			status = get_object(&g, &size);
 		while (status == GET_RETRY);
+		patience_end(&g.patience);
+	}
 	bool done = status == CLI_DONE;
 	int closed = output_close(&g.output, done);
 	sar_close(g.s);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli.h"
+#include "patience.h"
 #include "place.h"
 #include "progress.h"
 #include "text.h"
@@ -202,11 +203,14 @@ int put_run(const struct cli_args *args)
 		sar_close(p.s);
 		return status;
 	}
+	struct patience patience;
+	patience_begin(&patience, p.s, NULL, true);
 	progress_begin(&p.progress, "put", p.name, 0);
 	status = put_knows_size(&p) ? put_object(&p, put_fill_file) : put_stream(&p);
 	progress_end(&p.progress, status == CLI_DONE ? p.size : 0);
 	if (status == CLI_DONE)
 		status = put_expire(args, p.s, p.name);
+	patience_end(&patience);
 	sar_close(p.s);
 	if (status != CLI_DONE || !args->json)
 		return status;

@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "internal/reduce.h"
 #include "json.h"
+#include "patience.h"
 #include "reduce_switch.h"
 #include "text.h"
 
@@ -115,6 +116,7 @@ static int reduce_do(struct reduce *r)
 int reduce_run(const struct cli_args *args)
 {
 	static struct reduce r;
+	struct patience patience;
 	int status = CLI_DONE;
 	r = (struct reduce){.args = args, .count = (unsigned)args->count - 1, .used_count = -1};
 	if (args->timeout_ns == 0) {
@@ -138,12 +140,16 @@ int reduce_run(const struct cli_args *args)
 	if (status != CLI_DONE)
 		return status;
 	if (args->switch_address) {
+		patience_begin(&patience, r.s, args->names[0], args->timeout_ns != SAR_FOREVER);
 		status = reduce_switch_run(args, r.s, r.target, r.source, r.count);
+		patience_end(&patience);
 		sar_close(r.s);
 		return status ? status : cli_flush();
 	}
 	r.started_ns = cli_now_ns();
+	patience_begin(&patience, r.s, args->names[0], args->timeout_ns != SAR_FOREVER);
 	status = reduce_do(&r);
+	patience_end(&patience);
 	sar_close(r.s);
 	if (status != CLI_DONE)
 		return status;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "cli.h"
 #include "json.h"
+#include "patience.h"
 #include "text.h"
 
 static const char *const watch_events[] = {"event", "appeared", "complete", "gone", "missed"};
@@ -42,11 +43,12 @@ static void watch_line(const sar_completion *c)
 }
 
 /* Until the watch ends, or nobody reads any more. */
-static int watch_follow(const struct cli_args *args, sar_queue *q)
+static int watch_follow(const struct cli_args *args, sar_queue *q, struct patience *patience)
 {
 	sar_completion c;
 	for (;;) {
 		int r = sar_poll_wait(q, &c, 1, 1, SAR_FOREVER);
+		patience_moved(patience);
 		if (r < 0)
 			return cli_fail_detail(r, NULL);
 		if (r == 0)
@@ -67,13 +69,16 @@ int watch_run(const struct cli_args *args)
 {
 	sar *s;
 	sar_queue *q;
+	struct patience patience;
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
 		return status;
 	int r = sar_queue_open(s, 1, &q);
 	if (r == 0) {
 		r = sar_submit_watch(q, args->count ? args->names[0] : NULL, 0);
-		status = r < 0 ? cli_fail_detail(r, NULL) : watch_follow(args, q);
+		patience_begin(&patience, s, NULL, true);
+		status = r < 0 ? cli_fail_detail(r, NULL) : watch_follow(args, q, &patience);
+		patience_end(&patience);
 		sar_queue_close(q);
 	} else {
 		status = cli_fail_detail(r, NULL);

@@ -314,6 +314,18 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
 
 /*
+ * What a call about the object waits for now, in one line that does not begin with its name: the
+ * node has gone; it is lost with a node; nobody has put it; a reduce lacks sources. For a program
+ * that tells its user why nothing happens, from another thread, or between waits with a limit of
+ * time. It returns within 8 s, and never waits for a node that has gone. sar_error_detail stays.
+ *
+ * Shapes: id NULL: of the node alone; then the words are empty while it is there. room: bytes at
+ * out, of which SAR_DETAIL_MAX suffice.
+ * Errors: -ENOTCONN the node has gone, which the words say, too. -EINVAL no room.
+ */
+int sar_waits_for(sar *s, const sar_id *id, char *out, size_t room);
+
+/*
  * Ends the use of a buffer from sar_get or sar_get_begin. Does nothing to a buffer that is zero or
  * under creation.
  *

@@ -237,6 +237,55 @@ def nodes_have_several_ports():
         netlib.wait_for(lambda: rails() == want, netlib.PATIENCE_S, "a path on each rail")
 
 
+class Waiting:
+    """A command on a node, which waits until the test ends it, and what it has said."""
+
+    def __init__(self, home, node, *argv):
+        self.said = home.dir / f"said-{node}-{argv[0]}"
+        with self.said.open("w") as said:
+            self.process = subprocess.Popen(home.wrapped("sarissa", "local", "exec", node, "--", "sarissa", *argv),
+                                            env=home.env(), cwd="/", stdout=subprocess.PIPE, stderr=said)
+
+    def until_said(self, *words):
+        netlib.wait_for(lambda: all(word in self.said.read_text() for word in words), netlib.PATIENCE_S,
+                        f"{words} in {self.said.read_text()!r}")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def a_command_says_what_it_waits_for():
+    """Its own node has gone; the node that had it has; a source of the reduce is missing. It goes on when
+    that has come."""
+    with Home() as home:
+        good(home.local("up", 3))
+        for i in range(8):  # some of which another node keeps in its part of the directory
+            good(home.task(2, "put", f"lost-{i}", "-", input=b"x" * MIB))
+        good(home.task(1, "put", "a", "-", input=b"aaaa"))
+        good(home.local("kill", 2))
+
+        def lost():
+            rows = map(json.loads, home.task(0, "ls", "lost", "--json").stdout.splitlines())
+            return [row["name"] for row in rows if row.get("lost")]
+        netlib.wait_for(lost, netlib.PATIENCE_S, "an object is lost with its node")
+        waiting = [Waiting(home, 1, "get", "late", "-"), Waiting(home, 1, "reduce", "sum", "a", "b", "--wait"),
+                   Waiting(home, 1, "watch", "none"), Waiting(home, 0, "get", lost()[0], "-")]
+        try:
+            waiting[0].until_said("late: waiting for", "nobody has put it", "--timeout")
+            waiting[1].until_said("sum: waiting for", "1 of 2 sources of the reduce is missing", "nobody has put")
+            waiting[3].until_said(": waiting for", "lost with node 2 (down for", "put it again")
+            assert waiting[2].said.read_text() == ""
+            good(home.local("kill", 1))
+            waiting[2].until_said("waiting for", "the node at", "has gone: start it again")
+            good(home.local("start", 1))
+            good(home.task(1, "put", "late", "-", input=b"late"))
+            assert waiting[0].process.communicate(timeout=netlib.TASK_S)[0] == b"late"
+        finally:
+            for one in waiting:
+                one.end()
+
+
 def daemons_keep_nothing_of_the_caller():
     """No descriptor, so that a pipe ends and a lock is free; not the folder."""
     with Home() as home, tempfile.TemporaryDirectory(prefix="sl", dir="/tmp") as folder:
@@ -310,5 +359,5 @@ netlib.run(doctor_asks_for_nothing_that_sockets_do_not_need, a_user_without_priv
            wrong_use_is_named,
            a_port_is_chosen_and_the_reason_told,
            what_a_power_cut_left_is_cleared_away, nodes_have_several_ports,
-           daemons_keep_nothing_of_the_caller, sockets_take_no_place_of_a_closed_stream,
+           a_command_says_what_it_waits_for, daemons_keep_nothing_of_the_caller, sockets_take_no_place_of_a_closed_stream,
            core_files_leave_out_the_store)

@@ -243,6 +243,27 @@ static void files_that_cannot_be_replaced(void **state)
 	assert_string_equal(output, "bodyf\nm\n");
 }
 
+/* A command that waits says for what, once nothing has happened for 5 s. */
+static void waits_say_for_what(void **state)
+{
+	struct client *c = *state;
+	struct object_id id = test_object("half");
+	fake_fetching(&c->fake, &id, 100000, 50000);
+	assert_int_equal(
+		shell("$CLI get nothing out 2> 1.said & a=$!; "
+		      "$CLI get half - --timeout 500 2> 2.said > part & b=$!; "
+		      "for i in $(seq 3000); do test -s 1.said && test -s 2.said && break; "
+		      "sleep 0.02; done; kill $a $b; wait $a $b 2>/dev/null; cat 1.said 2.said"),
+		0);
+	assert_string_equal(output,
+			    "sarissa: nothing: waiting for 5 s: nobody has put it (--timeout S "
+			    "limits the wait)\n"
+			    "sarissa: half: waiting for 5 s: 50000 of 100000 bytes have arrived "
+			    "here, and nobody has more: who puts it has not ended\n");
+	assert_int_equal(shell("$CLI get nothing out --timeout 1"), 3);
+	assert_null(strstr(output, "waiting"));
+}
+
 /* Only what belongs to no process any more. */
 static void files_of_killed_gets(void **state)
 {
@@ -279,6 +300,7 @@ int main(int argc, char **argv)
 		test_cli(paths_of_each_kind),
 		test_cli(files_of_killed_gets),
 		test_cli(files_that_cannot_be_replaced),
+		test_cli(waits_say_for_what),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
