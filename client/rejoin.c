@@ -10,6 +10,7 @@
 #include "error.h"
 #include "internal/standard_fds.h"
 #include "interrupt.h"
+#include "local_hint.h"
 
 static const int64_t rejoin_attach_ns = 5000000000, rejoin_least_ns = 1000000000;
 static const int64_t rejoin_pause_ns = 10000000, rejoin_pause_max_ns = 100000000;
@@ -18,6 +19,11 @@ static const int64_t rejoin_pause_ns = 10000000, rejoin_pause_max_ns = 100000000
 
 static int rejoin_refused(const char *path, int error)
 {
+	char hint[256] = "";
+	if (error == ENOENT || error == ECONNREFUSED)
+		local_hint(path, hint, sizeof(hint));
+	if (*hint)
+		return error_set(-ECONNREFUSED, "no node answers at %s: %s", path, hint);
 	if (error == ENOENT || error == ECONNREFUSED)
 		return error_set(-ECONNREFUSED,
 				 "no node answers at %s: start sarissa-control, or set "

@@ -36,6 +36,6 @@ void log_line(enum control_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	log_prefix(prefix, "sarissa-control", STDERR_FILENO);
+	log_prefix(prefix, "sarissa-control", level, STDERR_FILENO);
 	fprintf(stderr, "%s: %s\n", prefix, line);
 }

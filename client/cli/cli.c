@@ -15,9 +15,10 @@ static int cli_exit_of(int error)
 	case ETIMEDOUT:
 		return CLI_TIMED_OUT;
 	case ENOENT:
+		return CLI_NOT_FOUND;
 	case ECONNREFUSED:
 	case ENOTCONN:
-		return CLI_NOT_FOUND;
+		return CLI_NO_NODE;
 	case EHOSTUNREACH:
 		return CLI_PARTIAL;
 	default:
@@ -121,8 +122,8 @@ int cli_fail_counters(int error, const char *path)
 		return cli_fail(error,
 				"%s is of another version: use command and node of one version",
 				path);
-	return cli_fail(error, "cannot read %s: %s: start sarissa-dataplane", path,
-			strerror(-error));
+	return cli_fail(error == -ENOENT ? -ECONNREFUSED : error,
+			"cannot read %s: %s: start sarissa-dataplane", path, strerror(-error));
 }
 
 int cli_open(const struct cli_args *args, sar **out)

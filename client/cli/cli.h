@@ -14,8 +14,9 @@ enum cli_exit {
 	CLI_FAILED = 1,
 	CLI_USAGE = 2,
 	CLI_TIMED_OUT = 3,
-	CLI_NOT_FOUND = 4, /* no such object, or no node */
+	CLI_NOT_FOUND = 4, /* no such object, or group */
 	CLI_PARTIAL = 5,   /* a part of the directory does not answer */
+	CLI_NO_NODE = 6,   /* no node here, or a part of it does not run */
 };
 
 enum {

@@ -129,6 +129,6 @@ int doctor_run(const struct cli_args *args)
 	if (flushed != CLI_DONE)
 		return flushed;
 	if (d.no_node)
-		return CLI_NOT_FOUND;
+		return CLI_NO_NODE;
 	return d.count[DOCTOR_FAIL] ? CLI_FAILED : CLI_DONE;
 }

@@ -59,11 +59,11 @@ void info_json(struct json *j, const sar_info *info, const sar_lease_info *lease
 	json_unsigned(j, "lost", info->lost);
 	if (info->lost == 0) {
 		json_null(j, "lost_node");
-		json_null(j, "down_ms");
+		json_null(j, "down_ns");
 		return;
 	}
 	json_unsigned(j, "lost_node", info->lost_node);
-	json_unsigned(j, "down_ms", info->down_ns / 1000000);
+	json_unsigned(j, "down_ns", info->down_ns);
 }
 
 const char *info_share(char out[TEXT_BYTES], uint64_t bytes, uint64_t size)

@@ -21,12 +21,15 @@ enum { STORE_MIB_DEFAULT = 256, STORE_MIB_MAX = 1 << 22 };
 static const char local_usage[] =
 	"usage: sarissa local up N [--store MIB] [--workers W] [--rails R]\n"
 	"       sarissa local exec I -- COMMAND...\n"
+	"       sarissa local env I\n"
 	"       sarissa local kill I | start I\n"
 	"       sarissa local status [--json]\n"
 	"       sarissa local down\n\n"
 	"A cluster of N real nodes on this machine's loopback addresses: no root, no DPDK device.\n\n"
 	"  up N         starts nodes 0 to N - 1 and waits until they serve; N is 1 to 64\n"
 	"  exec I       runs COMMAND as a task of node I; its exit status is COMMAND's\n"
+	"  env I        prints what makes a shell's programs tasks of node I:\n"
+	"               eval \"$(sarissa local env 0)\"\n"
 	"  kill I       kills both processes of node I at once, as a power cut would\n"
 	"  start I      starts node I again; what its store held is gone\n"
 	"  status       shows the nodes; exit status 1 when one of them does not run\n"
@@ -140,6 +143,52 @@ static int local_up(struct local_cluster *cluster, const struct local_options *o
 	       cluster->name, cluster->nodes, cluster->nodes > 1 ? "s" : "",
 	       cluster->nodes > 1 ? " to 127.0.0." : "", cluster->nodes > 1 ? cluster->nodes : 0,
 	       cluster->udp_port, (double)(cli_now_ns() - begin) / 1e9);
+	return cli_flush();
+}
+
+/* The package of a build directory; false: it is installed, or was not built. */
+static bool local_python(char out[4096])
+{
+	char file[4200];
+	if (snprintf(file, sizeof(file), "%s/../python", local_own_folder()) >= 4096 ||
+	    !realpath(file, out))
+		return false;
+	snprintf(file, sizeof(file), "%s/sarissa/__init__.py", out);
+	return access(file, R_OK) == 0;
+}
+
+/* In front of what the variable has; the reader is a shell. */
+static void local_print_path(const char *variable, const char *path)
+{
+	printf(" %s='", variable);
+	for (; *path; path++)
+		if (*path == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*path);
+	printf("'${%s:+:$%s}", variable, variable);
+}
+
+static int local_env(struct local_cluster *cluster, char **words, int count)
+{
+	char socket[LOCAL_FILE_BYTES], python[4096];
+	uint32_t node;
+	if (count != 1)
+		return local_wrong("env takes a node", "");
+	int status = local_node_number(cluster, words[0], &node);
+	if (status != CLI_DONE)
+		return status;
+	int running = local_running(cluster, node, LOCAL_CONTROL, NULL);
+	if (running < 0)
+		return cli_fail(-ECONNREFUSED, "node %u is down: sarissa local start %u --name %s",
+				node, node, cluster->name);
+	close(running);
+	local_path(cluster, node, "control.sock", socket);
+	printf("export SARISSA_SOCKET='%s' SARISSA_NODE=%u", socket, node);
+	local_print_path("PATH", local_own_folder());
+	if (local_python(python))
+		local_print_path("PYTHONPATH", python);
+	putchar('\n');
 	return cli_flush();
 }
 
@@ -300,7 +349,8 @@ static int local_down(struct local_cluster *cluster, int count)
 static int local_verb(struct local_cluster *cluster, const struct local_options *o,
 		      const char *verb, char **words, int count)
 {
-	bool looks = strcmp(verb, "exec") == 0 || strcmp(verb, "status") == 0;
+	bool looks = strcmp(verb, "exec") == 0 || strcmp(verb, "env") == 0 ||
+		     strcmp(verb, "status") == 0;
 	int status = looks ? CLI_DONE : local_lock(cluster);
 	if (status != CLI_DONE)
 		return status;
@@ -309,6 +359,8 @@ static int local_verb(struct local_cluster *cluster, const struct local_options 
 	status = local_load(cluster);
 	if (status != CLI_DONE)
 		return status;
+	if (strcmp(verb, "env") == 0)
+		return local_env(cluster, words, count);
 	if (strcmp(verb, "exec") == 0)
 		return local_exec(cluster, words, count);
 	if (strcmp(verb, "kill") == 0)
@@ -322,7 +374,7 @@ static int local_verb(struct local_cluster *cluster, const struct local_options 
 
 static bool local_known(const char *verb)
 {
-	static const char *const verbs[] = {"up", "exec", "kill", "start", "status", "down"};
+	static const char *const verbs[] = {"up", "exec", "env", "kill", "start", "status", "down"};
 	for (unsigned i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
 		if (strcmp(verb, verbs[i]) == 0)
 			return true;
@@ -356,7 +408,8 @@ int local_run(const struct cli_args *args)
 	words += optind;
 	count -= optind;
 	if (count == 0)
-		return local_wrong("a verb is missing: up, exec, kill, start, status or down", "");
+		return local_wrong("a verb is missing: up, exec, env, kill, start, status or down",
+				   "");
 	const char *verb = words[0];
 	if (!local_known(verb))
 		return local_wrong("unknown verb ", verb);

@@ -45,7 +45,7 @@ int local_locate(struct local_cluster *cluster, const char *name);
  * verb but exec and status. */
 int local_lock(const struct local_cluster *cluster);
 
-/* Reads what local_create has written. CLI_NOT_FOUND: there is no such cluster. */
+/* Reads what local_create has written. CLI_NO_NODE: there is no such cluster. */
 int local_load(struct local_cluster *cluster);
 
 /* Makes the directory and writes nodes, udp_port, workers, store_mib and rails into it. A cluster

@@ -346,8 +346,7 @@ int local_start(const struct local_cluster *cluster, uint32_t node, enum local_k
 	struct daemon_arguments a = {.count = 0};
 	if (!daemon_find(kind, binary))
 		return cli_fail(
-			-ENOENT,
-			"sarissa-%s is not beside this command (%s): install it, or build it",
+			-EIO, "sarissa-%s is not beside this command (%s): install it, or build it",
 			local_kind_name(kind), local_own_folder());
 	daemon_arguments(cluster, node, kind, &a);
 	int status = daemon_run(cluster, node, kind, binary, a.word);

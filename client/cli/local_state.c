@@ -98,7 +98,7 @@ int local_load(struct local_cluster *cluster)
 	state_file(cluster, path);
 	FILE *file = fopen(path, "re");
 	if (!file && errno == ENOENT)
-		return cli_fail(-ENOENT, "no local cluster '%s' is up: sarissa local up N",
+		return cli_fail(-ECONNREFUSED, "no local cluster '%s' is up: sarissa local up N",
 				cluster->name);
 	if (!file)
 		return cli_fail(-errno, "cannot read %s: %s", path, strerror(errno));

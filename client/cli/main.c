@@ -40,7 +40,7 @@ static const struct cli_command main_commands[] = {
 	 "show again and again what this node and the groups do meanwhile", CLI_OPTION_TOP, 0, 0,
 	 top_run},
 	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
-	{"local", "up N|exec I|kill I|start I|status|down",
+	{"local", "up N|exec I|env I|kill I|start I|status|down",
 	 "a cluster of nodes on this machine, without root", CLI_OPTION_OWN, 0, -1, local_run},
 	{"group", "create NAME|ls|show NAME|rm NAME",
 	 "synchronisation groups: make, list, show and remove them", CLI_OPTION_OWN, 0, -1,
@@ -98,8 +98,8 @@ static void main_help(void)
 	       "  --help         this text, or the command's own\n"
 	       "  --version      the version of command and library\n\n"
 	       "A NAME that is \"id:\" and 32 hexadecimal digits stands for that object id.\n"
-	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 timed out, 4 not found or no node,\n"
-	       "5 a part of the directory does not answer.\n");
+	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 timed out, 4 not found,\n"
+	       "5 a part of the directory does not answer, 6 no node here.\n");
 }
 
 static void main_command_help(const struct cli_command *command)

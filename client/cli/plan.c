@@ -36,7 +36,7 @@ int plan_become(const struct cli_args *args)
 		execv(path, words);
 	}
 	free(words);
-	return cli_fail(-ENOENT,
+	return cli_fail(-EIO,
 			"%s: the program sarissa-plan is not installed: install Sarissa whole",
 			args->names[0]);
 }
@@ -49,9 +49,17 @@ static int plan_last_read(const struct cli_args *args, struct plan_file *out)
 	int fd = counters_file_open(args->socket, "plan.last", path);
 	ssize_t n;
 
-	if (fd == -ENOENT)
+	sar *s;
+
+	if (fd == -ENOENT) {
+		int status = cli_open(args, &s);
+
+		if (status != CLI_DONE)
+			return status;
+		sar_close(s);
 		return cli_fail(fd, "plan: no node that answers has coordinated a reduce with a "
 				    "plan since it started");
+	}
 	if (fd < 0)
 		return cli_fail(fd, "plan: cannot read %s: %s", path, strerror(-fd));
 	n = read(fd, out, sizeof(*out));

@@ -47,7 +47,7 @@ static void stat_json_holder(struct json *j, const sar_holder *h)
 		json_unsigned(j, NULL, h->upstream_node[i]);
 	json_close(j, ']');
 	json_unsigned(j, "sending", h->sending);
-	json_unsigned(j, "down_ms", h->down_ns / 1000000);
+	json_unsigned(j, "down_ns", h->down_ns);
 	json_close(j, '}');
 }
 

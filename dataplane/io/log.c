@@ -44,7 +44,7 @@ static void log_write(int level, const char *format, va_list args)
 	if (level > log_level)
 		return;
 	vsnprintf(line, sizeof(line), format, args);
-	log_prefix(prefix, log_name, STDERR_FILENO);
+	log_prefix(prefix, log_name, (unsigned)level, STDERR_FILENO);
 	fprintf(stderr, "%s: %s\n", prefix, line);
 }
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "internal/log_prefix.h"
 
 /* A number of digits alone, from low to high. False, and out as it was: it is none. */
 static inline bool argument_number(const char *text, int base, uint64_t low, uint64_t high,
@@ -26,6 +28,12 @@ static inline bool argument_number(const char *text, int base, uint64_t low, uin
 	return true;
 }
 
+/* In the journal such a line is an error. */
+static inline const char *argument_level(void)
+{
+	return log_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO) ? "<3>" : "";
+}
+
 /* The same for a program that ends when there is none; what: how the user knows it. */
 static inline uint64_t argument_need(const char *what, const char *text, uint64_t low,
 				     uint64_t high)
@@ -34,8 +42,8 @@ static inline uint64_t argument_need(const char *what, const char *text, uint64_
 
 	if (argument_number(text, 10, low, high, &v))
 		return v;
-	fprintf(stderr, "%s: '%s' is not a number from %llu to %llu\n", what, text,
-		(unsigned long long)low, (unsigned long long)high);
+	fprintf(stderr, "%s%s: '%s' is not a number from %llu to %llu\n", argument_level(), what,
+		text, (unsigned long long)low, (unsigned long long)high);
 	exit(2);
 }
 
@@ -47,7 +55,8 @@ static inline double argument_need_real(const char *what, const char *text, doub
 
 	if (end != text && *end == '\0' && v >= 0 && v <= high)
 		return v;
-	fprintf(stderr, "%s: '%s' is not a number from 0 to %g\n", what, text, high);
+	fprintf(stderr, "%s%s: '%s' is not a number from 0 to %g\n", argument_level(), what, text,
+		high);
 	exit(2);
 }
 

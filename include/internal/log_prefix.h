@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each line of a daemon's log begins with: "2026-11-23T21:27:36.123Z PROGRAM", or PROGRAM
- * alone where stderr goes to the journal, which notes the time itself. UTC, so that the logs of
- * several nodes can be merged. Called by the logs of control and dataplane; knows no level and no
- * text.
+ * What each line of a daemon's log begins with: "2026-11-23T21:27:36.123Z PROGRAM: warning", where
+ * info has no word. UTC, so that the logs of several nodes can be merged. Where stderr goes to the
+ * journal, which notes the time itself, it is "<4>PROGRAM": the journal takes the level from there
+ * (sd-daemon(3)). Called by the logs of control, dataplane and switch; knows no text.
  */
 #ifndef SARISSA_INTERNAL_LOG_PREFIX_H
 #define SARISSA_INTERNAL_LOG_PREFIX_H
@@ -27,19 +27,26 @@ static inline bool log_is_journal(const char *stream, int fd)
 	       st.st_dev == device && st.st_ino == inode;
 }
 
-static inline void log_prefix(char out[LOG_PREFIX_BYTES], const char *program, int fd)
+/* level: 0 error, 1 warning, 2 info, 3 debug, as both daemons number theirs. */
+static inline void log_prefix(char out[LOG_PREFIX_BYTES], const char *program, unsigned level,
+			      int fd)
 {
+	static const char journal[] = {'3', '4', '6', '7'}; /* sd-daemon(3) */
+	static const char *const word[] = {": error", ": warning", "", ": debug"};
 	char seconds[32];
 	struct timespec now;
 	struct tm utc;
 
-	snprintf(out, LOG_PREFIX_BYTES, "%s", program);
-	if (log_is_journal(getenv("JOURNAL_STREAM"), fd))
+	level = level > 3 ? 3 : level;
+	if (log_is_journal(getenv("JOURNAL_STREAM"), fd)) {
+		snprintf(out, LOG_PREFIX_BYTES, "<%c>%s", journal[level], program);
 		return;
+	}
+	snprintf(out, LOG_PREFIX_BYTES, "%s%s", program, word[level]);
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (gmtime_r(&now.tv_sec, &utc) && strftime(seconds, sizeof(seconds), "%FT%T", &utc) > 0)
-		snprintf(out, LOG_PREFIX_BYTES, "%s.%03ldZ %s", seconds, now.tv_nsec / 1000000,
-			 program);
+		snprintf(out, LOG_PREFIX_BYTES, "%s.%03ldZ %s%s", seconds, now.tv_nsec / 1000000,
+			 program, word[level]);
 }
 
 #endif

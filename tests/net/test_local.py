@@ -142,7 +142,7 @@ def nothing_is_left_after_down():
         good(home.local("down"))
         assert all(gone(pid) for pid in pids), "a process is left"
         assert list((home.run_dir / "sarissa").iterdir()) == [], "a file is left"
-        wrong(home.local("status"), 4, "no local cluster 'main'", "sarissa local up")
+        wrong(home.local("status"), 6, "no local cluster 'main'", "sarissa local up")
 
 
 def two_clusters_stand_side_by_side():
@@ -175,7 +175,7 @@ def wrong_use_is_named():
                      ["up", 2, "--store", 1], ["up", 2, "--workers", 17], ["up", 2, "--name", "a/b"],
                      ["up", 2, "--name"], ["up", 2, "--what"]):
             wrong(home.local(*argv), 2)
-        wrong(home.local("exec", 0, "--", "true"), 4, "no local cluster")
+        wrong(home.local("exec", 0, "--", "true"), 6, "no local cluster")
         good(home.local("up", 1))
         wrong(home.local("up", 1), 1, "is up already")
         wrong(home.local("exec", 1, "--", "true"), 2, "has nodes 0 to 0")
@@ -286,6 +286,38 @@ def a_command_says_what_it_waits_for():
                 one.end()
 
 
+def a_shell_becomes_a_task_of_a_node():
+    """`eval "$(sarissa local env I)"`: the command is found and speaks to the node, and so does Python of a
+    build directory. Errors of who has not done that say so."""
+    def shell(line, sarissa=None):
+        env = {**home.env(), **({"XDG_RUNTIME_DIR": str(own)} if sarissa else {}), "SAR": str(sarissa or home.dir / "build" / PROGRAMS["sarissa"])}
+        return subprocess.run(["setpriv", f"--reuid={0 if sarissa else USER}", "--clear-groups", "sh", "-c", line],
+                              env=env, cwd="/", capture_output=True, timeout=netlib.TASK_S)
+
+    with Home() as home:
+        good(home.local("up", 2, "--name", "other"))
+        if not Path("/run/sarissa/control.sock").exists():
+            wrong(home.command("ls"), 6, "no node answers at /run/sarissa/control.sock: a local cluster is running: "
+                  'eval "$(sarissa local env 0 --name other)"')
+        assert good(shell('eval "$("$SAR" local env 1 --name other)"; echo body | sarissa put x -; '
+                          'sarissa get x -; echo $SARISSA_NODE')) == b"body\n1\n"
+        good(home.local("kill", 1, "--name", "other"))
+        wrong(home.local("env", 1, "--name", "other"), 6, "node 1 is down: sarissa local start 1 --name other")
+        wrong(home.local("exec", "--name", "other", 1, "--", "sarissa", "ls"), 6,
+              "node 1 of the local cluster 'other' is down: sarissa local start 1 --name other")
+        good(home.local("down", "--name", "other"))
+        build = netlib.build_dir()
+        own = home.dir / "own"
+        own.mkdir(0o700)
+        try:
+            good(shell('"$SAR" local up 1', build / PROGRAMS["sarissa"]))
+            assert good(shell('eval "$("$SAR" local env 0)"; echo body | sarissa put x -; /usr/bin/python3 -c "import '
+                              'sarissa; print(bytes(sarissa.open().get(\'x\', timeout=10)))"',
+                              build / PROGRAMS["sarissa"])) == b"b'body\\n'\n"
+        finally:
+            shell('"$SAR" local down', build / PROGRAMS["sarissa"])
+
+
 def daemons_keep_nothing_of_the_caller():
     """No descriptor, so that a pipe ends and a lock is free; not the folder."""
     with Home() as home, tempfile.TemporaryDirectory(prefix="sl", dir="/tmp") as folder:
@@ -359,5 +391,5 @@ netlib.run(doctor_asks_for_nothing_that_sockets_do_not_need, a_user_without_priv
            wrong_use_is_named,
            a_port_is_chosen_and_the_reason_told,
            what_a_power_cut_left_is_cleared_away, nodes_have_several_ports,
-           a_command_says_what_it_waits_for, daemons_keep_nothing_of_the_caller, sockets_take_no_place_of_a_closed_stream,
+           a_command_says_what_it_waits_for, a_shell_becomes_a_task_of_a_node, daemons_keep_nothing_of_the_caller, sockets_take_no_place_of_a_closed_stream,
            core_files_leave_out_the_store)

@@ -120,21 +120,61 @@ static void help_is_there(void **state)
 	assert_non_null(strstr(output, "--timeout S"));
 }
 
-static void not_there_is_4(void **state)
+static void not_there_is_4_and_no_node_6(void **state)
 {
 	assert_int_equal(shell("$CLI get nothing out --timeout 0"), 4);
 	assert_string_equal(output, "sarissa: nothing: no such object\n");
 	assert_int_equal(shell("test -e out"), 1);
 	assert_int_equal(shell("$CLI stat nothing"), 4);
 	assert_int_equal(shell("$CLI rm nothing"), 4);
-	assert_int_equal(shell("$CLI --socket /nonexistent/x ls"), 4);
-	assert_int_equal(shell("$CLI ls --socket /nonexistent/x"), 4);
-	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI put a /dev/null"), 4);
-	assert_int_equal(shell("$CLI --socket /nonexistent/x top"), 4);
-	assert_int_equal(shell("rm -f counters; $CLI top"), 4);
+	assert_int_equal(shell("$CLI --socket /nonexistent/x ls"), 6);
+	assert_int_equal(shell("$CLI ls --socket /nonexistent/x"), 6);
+	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI put a /dev/null"), 6);
+	assert_int_equal(shell("$CLI --socket /nonexistent/x top"), 6);
+	static const char *const commands[] = {"put a /dev/null",
+					       "get a -",
+					       "get a - --timeout 0",
+					       "reduce a b",
+					       "reduce a b --wait",
+					       "rm a",
+					       "rm --prefix a",
+					       "ls",
+					       "watch",
+					       "stat a",
+					       "status",
+					       "status --counters",
+					       "peers",
+					       "top",
+					       "top --once",
+					       "doctor",
+					       "group ls",
+					       "group show a",
+					       "group rm a",
+					       "group create a --count 1",
+					       "policy set a bsp",
+					       "plan --last",
+					       "local status",
+					       "local exec 0 -- true",
+					       "local env 0",
+					       "local kill 0",
+					       "local start 0",
+					       "local down"};
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		/* nothing there, and the socket of one that was killed */
+		assert_int_equal(shell("XDG_RUNTIME_DIR=$PWD SARISSA_SOCKET=/nonexistent/x $CLI %s",
+				       commands[i]),
+				 6);
+		assert_int_equal(shell("test -S dead || python3 -c 'import socket; "
+				       "socket.socket(1, 5).bind(\"dead\")'; "
+				       "XDG_RUNTIME_DIR=$PWD SARISSA_SOCKET=$PWD/dead $CLI %s",
+				       commands[i]),
+				 6);
+	}
+	shell("rm -rf sarissa");
+	assert_int_equal(shell("rm -f counters; $CLI top"), 6);
 	assert_non_null(
 		strstr(output, "counters: No such file or directory: start sarissa-dataplane"));
-	assert_int_equal(shell("rm -f peers; $CLI peers"), 4);
+	assert_int_equal(shell("rm -f peers; $CLI peers"), 6);
 	assert_non_null(
 		strstr(output, "peers: No such file or directory: start sarissa-dataplane"));
 	assert_int_equal(shell("echo x > peers; $CLI peers --json; s=$?; rm peers; exit $s"), 1);
@@ -193,7 +233,7 @@ static void shows_objects(void **state)
 	assert_int_equal(shell("$CLI --json stat zeros"), 0);
 	assert_non_null(strstr(output, "\"holders\": [{\"node\": 0, \"complete\": true, \"ready\": "
 				       "1536, \"arrived\": 1536, \"upstream\": null, "
-				       "\"upstreams\": [], \"sending\": 0, \"down_ms\": 0}]}\n"));
+				       "\"upstreams\": [], \"sending\": 0, \"down_ns\": 0}]}\n"));
 	assert_int_equal(shell("$CLI get id:00112233445566778899AABBCCDDEEFF -"), 0);
 	assert_string_equal(output, "anonymous\n");
 }
@@ -221,7 +261,7 @@ static void shows_the_tree(void **state)
 	assert_int_equal(shell("$CLI --json stat zeros | grep -o '{\"node\": 99.*'"), 0);
 	assert_string_equal(output, "{\"node\": 99, \"complete\": false, \"ready\": 99, "
 				    "\"arrived\": 198, \"upstream\": 49, \"upstreams\": [49, 1], "
-				    "\"sending\": 2, \"down_ms\": 0}]}\n");
+				    "\"sending\": 2, \"down_ns\": 0}]}\n");
 }
 
 static void shows_with_whom_it_is_lost(void **state)
@@ -238,12 +278,12 @@ static void shows_with_whom_it_is_lost(void **state)
 			"PROGRESS       BYTES  SENDING  NODE, and below it those that it feeds\n"
 			"    lost     1.5 KiB        0  1 (down 13 s)\n");
 	assert_int_equal(shell("$CLI --json ls | grep -o '\"lost\".*'"), 0);
-	assert_string_equal(output, "\"lost\": 1, \"lost_node\": 1, \"down_ms\": 13400}\n");
+	assert_string_equal(output, "\"lost\": 1, \"lost_node\": 1, \"down_ns\": 13400000000}\n");
 	assert_int_equal(shell("$CLI --json stat zeros | grep -o '\"sending\".*'"), 0);
-	assert_string_equal(output, "\"sending\": 0, \"down_ms\": 13400}]}\n");
+	assert_string_equal(output, "\"sending\": 0, \"down_ns\": 13400000000}]}\n");
 	c->fake.lost = false;
 	assert_int_equal(shell("$CLI --json ls | grep -o '\"lost\".*'"), 0);
-	assert_string_equal(output, "\"lost\": 0, \"lost_node\": null, \"down_ms\": null}\n");
+	assert_string_equal(output, "\"lost\": 0, \"lost_node\": null, \"down_ns\": null}\n");
 }
 
 static void shows_nodes(void **state)
@@ -255,13 +295,13 @@ static void shows_nodes(void **state)
 	assert_true(down && up && down < up); /* by number, though the local one answers first */
 	assert_int_equal(shell("$CLI status --json"), 0);
 	assert_non_null(strstr(output, "{\"node\": 0, \"self\": false, \"state\": \"down\""));
-	assert_int_equal(shell("$CLI status --counters"), 4); /* no dataplane has written any */
+	assert_int_equal(shell("$CLI status --counters"), 6); /* no dataplane has written any */
 	setenv("XDG_STATE_HOME", getcwd(here, sizeof(here)), 1);
 	shell("$CLI doctor");
 	assert_non_null(strstr(output, "ok    node          node 1 answers at "));
 	assert_non_null(strstr(output, "fail  dataplane"));
 	assert_int_equal(shell("$CLI doctor"), 1);
-	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI doctor --json"), 4);
+	assert_int_equal(shell("SARISSA_SOCKET=/nonexistent/x $CLI doctor --json"), 6);
 	assert_non_null(strstr(output, "{\"check\": \"node\", \"level\": \"fail\""));
 }
 
@@ -471,7 +511,7 @@ static void shows_counters(void **state)
 	assert_non_null(strstr(output, "is of another version"));
 	shell("truncate -s 100 counters");
 	assert_int_equal(shell("$CLI status --counters"), 1);
-	assert_int_equal(shell("$CLI --socket ./none status --counters"), 4);
+	assert_int_equal(shell("$CLI --socket ./none status --counters"), 6);
 }
 
 /* Two groups: "lost" has no owner that answers, and of "sgd" each question finds a round more. */
@@ -717,7 +757,7 @@ int main(int argc, char **argv)
 		test_cli(file_keeps_its_mode_and_link),
 		test_cli(wrong_usage_is_2),
 		test_cli(help_is_there),
-		test_cli(not_there_is_4),
+		test_cli(not_there_is_4_and_no_node_6),
 		test_cli(late_is_3),
 		test_cli(errors_are_1),
 		test_cli(shows_objects),

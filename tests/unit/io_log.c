@@ -43,7 +43,7 @@ static void an_error_is_kept_and_not_shown(void **state)
 static void a_panic_reaches_the_log(void **state)
 {
 	rte_log(RTE_LOG_CRIT, RTE_LOGTYPE_EAL, "PANIC in %s():\n", "somewhere");
-	assert_non_null(strstr(heard(), "sarissa-dataplane: DPDK: PANIC in somewhere(): "));
+	assert_non_null(strstr(heard(), "sarissa-dataplane: error: DPDK: PANIC in somewhere(): "));
 	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
 }
 

@@ -52,7 +52,7 @@ static void a_line_has_its_time(void **state)
 
 	unsetenv("JOURNAL_STREAM");
 	setenv("TZ", "Asia/Kathmandu", 1); /* UTC all the same */
-	log_prefix(prefix, "x", ends[1]);
+	log_prefix(prefix, "x", 2, ends[1]);
 	assert_in_range(time_of(prefix), before, time(NULL));
 }
 
@@ -63,8 +63,26 @@ static void the_journal_has_times_of_its_own(void **state)
 
 	assert_int_equal(fstat(ends[1], &st), 0);
 	set_stream(st.st_dev, st.st_ino);
-	log_prefix(prefix, "x", ends[1]);
-	assert_string_equal(prefix, "x");
+	log_prefix(prefix, "x", 2, ends[1]);
+	assert_string_equal(prefix, "<6>x");
+}
+
+static void a_line_has_its_level(void **state)
+{
+	static const char *const journal[] = {"<3>x", "<4>x", "<6>x", "<7>x"};
+	static const char *const words[] = {" x: error", " x: warning", " x", " x: debug"};
+	char prefix[LOG_PREFIX_BYTES];
+	struct stat st;
+
+	assert_int_equal(fstat(ends[1], &st), 0);
+	for (unsigned level = 0; level < 4; level++) {
+		unsetenv("JOURNAL_STREAM");
+		log_prefix(prefix, "x", level, ends[1]);
+		assert_string_equal(strchr(prefix, ' '), words[level]);
+		set_stream(st.st_dev, st.st_ino);
+		log_prefix(prefix, "x", level, ends[1]);
+		assert_string_equal(prefix, journal[level]);
+	}
 }
 
 /* As of a process that a service has started with its output in a file; or rubbish. */
@@ -76,17 +94,17 @@ static void another_stream_is_no_journal(void **state)
 
 	assert_int_equal(fstat(ends[1], &st), 0);
 	set_stream(st.st_dev, st.st_ino + 1);
-	log_prefix(prefix, "x", ends[1]);
+	log_prefix(prefix, "x", 2, ends[1]);
 	assert_int_not_equal(time_of(prefix), -1);
 	set_stream(st.st_dev + 1, st.st_ino);
-	log_prefix(prefix, "x", ends[1]);
+	log_prefix(prefix, "x", 2, ends[1]);
 	assert_int_not_equal(time_of(prefix), -1);
 	set_stream(st.st_dev, st.st_ino);
-	log_prefix(prefix, "x", -1);
+	log_prefix(prefix, "x", 2, -1);
 	assert_int_not_equal(time_of(prefix), -1);
 	for (unsigned i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++) {
 		setenv("JOURNAL_STREAM", rubbish[i], 1);
-		log_prefix(prefix, "x", ends[1]);
+		log_prefix(prefix, "x", 2, ends[1]);
 		assert_int_not_equal(time_of(prefix), -1);
 	}
 }
@@ -95,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_line_has_its_time, open_pipe, close_pipe),
+		cmocka_unit_test_setup_teardown(a_line_has_its_level, open_pipe, close_pipe),
 		cmocka_unit_test_setup_teardown(the_journal_has_times_of_its_own, open_pipe,
 						close_pipe),
 		cmocka_unit_test_setup_teardown(another_stream_is_no_journal, open_pipe,
