@@ -424,6 +424,16 @@ uint64_t aggregate_ready(const sar_switch *w)
 	return aggregate_job_ready(&w->job);
 }
 
+uint32_t aggregate_round(const sar_switch *w)
+{
+	return w->round;
+}
+
+void aggregate_round_set(sar_switch *w, uint32_t round)
+{
+	w->round = round;
+}
+
 uint64_t aggregate_now_ns(void)
 {
 	return now_ns();

@@ -33,6 +33,9 @@ int aggregate_step(sar_switch *w, uint64_t source_ready, uint64_t until_ns);
 uint64_t aggregate_ready(const sar_switch *w);
 void aggregate_place(const sar_switch *w, unsigned *member, unsigned *members);
 void aggregate_result(const sar_switch *w, uint64_t begin_ns, sar_switch_result *out);
+/* The number of the next allreduce: members that have failed in one stay in step. */
+uint32_t aggregate_round(const sar_switch *w);
+void aggregate_round_set(sar_switch *w, uint32_t round);
 uint64_t aggregate_now_ns(void);
 /* Memory of this process as a buffer, freed by sar_release. */
 int aggregate_memory(uint64_t size, sar_buffer *out);

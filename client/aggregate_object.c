@@ -2,6 +2,11 @@
 /*
  * sar_switch_reduce: an allreduce of objects through a switch, and by the nodes when the switch
  * fails. Called by the library's users only.
+ *
+ * All members end with the same bytes, in two phases. Member 0 seals the object when it has the
+ * switch's result, and only then takes part in the second allreduce, of a flag. Who has the flag
+ * keeps the result that it has: the object has the same. All others take the object, which member
+ * 0 or the nodes make.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +18,9 @@
 
 #define STEP_NS 1000000u /* how often a source that grows is looked at */
 
-enum { PUBLISH_BYTES = 1 << 20 };
+#define FLAG_STALL_NS 500000000u /* then member 0 is taken for dead, or has no result */
+
+enum { PUBLISH_BYTES = 1 << 20, REDUCE_ROUNDS = 2 };
 
 struct reduction {
 	sar *s;
@@ -77,18 +84,41 @@ static int go_on(struct reduction *r)
 	}
 }
 
+/* The second allreduce: whether member 0 has sealed the object. */
+static bool flagged(struct reduction *r)
+{
+	const sar_reduction how = {.op = SAR_SUM, .dtype = SAR_I32};
+	int32_t own[2] = {r->first, 0}, sum[2] = {0};
+	uint64_t until = aggregate_now_ns() + FLAG_STALL_NS;
+	int64_t left = deadline_left(r->deadline);
+	struct error_kept words;
+	if (left < FLAG_STALL_NS)
+		until = aggregate_now_ns() + (uint64_t)left;
+	error_keep(&words);
+	int n = aggregate_begin(r->w, own, sum, sizeof(own), &how);
+	if (n == 0)
+		n = aggregate_step(r->w, sizeof(own), until);
+	error_restore(&words);
+	return n > 0 && sum[0] != 0; /* under a quorum member 0 may not be in it */
+}
+
 /* The result as its members have it. */
 static int finish(struct reduction *r, sar_id target, sar_buffer *out)
 {
 	if (!r->first) {
-		*out = r->target;
-		return 0;
+		if (flagged(r)) {
+			*out = r->target;
+			return 0;
+		}
+		sar_release(r->s, &r->target);
+		return error_set(-ENODATA, "others have no result of the switch");
 	}
 	int n = sar_seal(r->s, &r->target);
 	if (n < 0) {
 		sar_abort(r->s, &r->target);
 		return n;
 	}
+	flagged(r);
 	return sar_get(r->s, target, deadline_left(r->deadline), out);
 }
 
@@ -151,7 +181,9 @@ int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, co
 	int n = sar_get_begin(s, sources[member], timeout_ns, &r.source);
 	if (n < 0)
 		return n;
+	uint32_t round = aggregate_round(w);
 	n = by_switch(&r, target, name, how, buffer, out);
+	aggregate_round_set(w, round + REDUCE_ROUNDS);
 	sar_release(s, &r.source);
 	if (n == 0 || n == -ETIMEDOUT)
 		return n;

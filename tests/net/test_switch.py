@@ -169,6 +169,41 @@ def a_switch_of_dpdk_ports_aggregates():
         return f"{polls} polls; told {seconds:.2f} s after the switch was killed"
 
 
+def deaf(cluster, node):
+    """What the switch says does not get there any more."""
+    netns = network.node_netns(cluster.name, node)
+    lines = subprocess.run(["ip", "-n", netns, "-j", "addr"], capture_output=True, text=True, check=True).stdout
+    device = next(link["ifname"] for link in json.loads(lines)
+                  if any(a.get("local") == network.node_ip(node) for a in link["addr_info"]))
+    for words in (f"qdisc replace dev {device} clsact",
+                  f"filter add dev {device} ingress pref 1 protocol ip u32 match ip dport 7481 0xffff "
+                  "action mirred egress redirect dev lo"):
+        subprocess.run(["tc", "-n", netns, *words.split()], check=True)
+
+
+def all_members_have_the_same_bytes():
+    """Some members hear the whole sum of the switch, others nothing of it: all end with one result."""
+    with Cluster(MEMBERS, "--switch", "dpdk", "--vdev", "udp", "--store", 64) as cluster:
+        def reduces_of(dtype, deaf_ones):
+            group = next(groups)
+            tasks = [cluster.start(i, TASK.parent / "switch_reduce_task", ADDRESS, group, i, MEMBERS, 100000, dtype,
+                                   text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(MEMBERS)]
+            assert all(task.stdout.readline() == "joined\n" for task in tasks)
+            for node in deaf_ones:
+                deaf(cluster, node)
+            go(tasks)
+            said = [json.loads(task.stdout.readline()) for task in tasks]
+            assert len({one.get("digest") for one in said}) == 1 and "digest" in said[0], said
+            return [one["switch"] for one in said]
+        for dtype in ("f32", "block"):
+            assert reduces_of(dtype, ()) == [1] * MEMBERS
+        made = reduces_of("f32", [0, 2])
+        assert made == [0] * MEMBERS, made
+    with Cluster(MEMBERS, "--switch", "dpdk", "--vdev", "udp", "--store", 64) as cluster:
+        made = reduces_of("f32", [2, 3])
+        assert made[0] == 1 and made[2:] == [0, 0], made
+
+
 def an_xdp_program_aggregates():
     with Cluster(MEMBERS, "--switch", "xdp", "--vdev", "udp", "--rate", 150, daemons=False) as cluster:
         sums_are_right(cluster, (1024, "i32", 20), (3 << 20, "i32", 1), (400000, "block", 2))
@@ -185,4 +220,5 @@ def both_give_the_same_answers():
     return done.stdout.strip()
 
 
-netlib.run(both_give_the_same_answers, a_switch_of_dpdk_ports_aggregates, an_xdp_program_aggregates)
+netlib.run(both_give_the_same_answers, a_switch_of_dpdk_ports_aggregates, all_members_have_the_same_bytes,
+           an_xdp_program_aggregates)
