@@ -19,6 +19,10 @@ void world_taken_for_dead(struct world *w, uint32_t node)
 	if (n->known || world_works(w, node))
 		return;
 	n->known = true;
+	for (uint32_t k = 0; n->dead && k < w->names; k++) {
+		w->name[k].copies &= ~(1u << node);
+		w->name[k].there &= w->name[k].sure || w->name[k].copies;
+	}
 	for (uint32_t i = 0; i < w->clients; i++)
 		if (w->client[i].node == node) /* it joins again, if it is back */
 			world_judge_died(w, i);
@@ -67,10 +71,6 @@ void world_kill_node(struct world *w, uint32_t node)
 			world_judge_died(w, k);
 			world_forget(w, k);
 		}
-	for (uint32_t k = 0; k < w->names; k++) {
-		w->name[k].copies &= ~(1u << node);
-		w->name[k].there &= w->name[k].sure || w->name[k].copies;
-	}
 	world_silent(w, node);
 }
 

@@ -64,21 +64,22 @@ void world_give(struct world *w, const char *name)
 	world_place(w, name);
 }
 
-/* Its copies that can be reached. */
-static uint32_t world_copies(const struct world *w, const struct world_name *n)
+/* Its copies: those that the directory knows, or those that can be read now. A node that is silent
+ * has what it had until it is taken for dead. */
+static uint32_t world_copies(const struct world *w, const struct world_name *n, bool read)
 {
 	uint32_t count = 0;
 
 	if (n == NULL || !n->there)
 		return 0;
 	for (uint32_t i = 0; i < WORLD_NODES; i++)
-		count += n->copies >> i & !w->node[i].cut;
+		count += n->copies >> i & !(read ? !world_works(w, i) : w->node[i].known);
 	return n->sure ? 2 : count;
 }
 
 bool world_there(struct world *w, const char *name)
 {
-	return world_copies(w, world_find(w, name)) > 0;
+	return world_copies(w, world_find(w, name), true) > 0;
 }
 
 bool world_works(const struct world *w, uint32_t node)
@@ -297,7 +298,7 @@ static void world_looked(struct world *w, const struct world_event *e)
 {
 	if (e->owner == w->owner)
 		groups_looked(w->groups, w->group, e->status,
-			      e->status ? 0 : world_copies(w, world_find(w, e->text)));
+			      e->status ? 0 : world_copies(w, world_find(w, e->text), false));
 }
 
 static bool world_all(struct world *w, char (*sources)[128], uint32_t count)
@@ -336,7 +337,7 @@ static void world_task(struct world *w, struct world_event *e)
 			if (w->name[i].there &&
 			    strncmp(w->name[i].name, w->target, strlen(w->target)) == 0)
 				groups_listed(w->groups, g, w->name[i].name,
-					      world_copies(w, &w->name[i]) > 0);
+					      world_copies(w, &w->name[i], false) > 0);
 		groups_list_ended(w->groups, g, 0);
 	} else {
 		if (e->status == 0 && !world_there(w, w->target) &&
@@ -596,7 +597,7 @@ static void world_gets(struct world *w, uint32_t i)
 	group_name(&name, "g", "r", c->get.number, c->get.attempt);
 	n = world_find(w, name.bytes);
 	if (own || (n && n->copies >> c->node & 1) ||
-	    (world_copies(w, n) > 0 && world_works(w, c->node))) {
+	    (world_copies(w, n, true) > 0 && world_works(w, c->node))) {
 		if (n && n->there && !n->sure && !own)
 			n->copies |= 1u << c->node;
 		world_judge_got(w, i, &c->get);

@@ -247,7 +247,8 @@ static void groups_node(struct groups *gs, struct group *g, uint32_t node, bool 
 		if (m->node != node)
 			continue;
 		if (lost) {
-			m->request = 0; /* nobody is there to be told */
+			m->request = 0;			/* nobody is there to be told */
+			rounds_forget(gs, g, m, false); /* it may come back with them */
 			roster_drop(gs, g, m, true);
 			continue;
 		}
@@ -289,8 +290,10 @@ static void groups_grace(struct groups *gs, struct group *g)
 	{
 		struct group_member *m = list_item(l, struct group_member, of_group);
 
-		if (m->provisional)
-			roster_drop(gs, g, m, true);
+		if (!m->provisional)
+			continue;
+		rounds_forget(gs, g, m, false);
+		roster_drop(gs, g, m, true);
 	}
 }
 

@@ -415,7 +415,8 @@ bool rounds_unbound(const struct group *g, uint64_t number);
 bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *m, uint64_t clock);
 /* Members have changed their cohorts: sets group_cohort.low. */
 void rounds_low(struct groups *gs, struct group *g);
-void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m);
+/* The member's contributions leave the open round. remove: nobody will contribute them again. */
+void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m, bool remove);
 /* After any event: closes the open round if it may close, answers pulls that may be answered, sets
  * a waiting policy in force. */
 void rounds_turn(struct groups *gs, struct group *g);

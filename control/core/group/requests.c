@@ -203,6 +203,34 @@ static void groups_rejoin(struct groups *gs, struct group *g, struct group_membe
 	g->moved = true;
 }
 
+static bool groups_decided(const struct group_round *r, uint64_t member, uint64_t clock)
+{
+	list_each(l, after, &r->contributions)
+	{
+		const struct group_contribution *one =
+			list_item(l, struct group_contribution, link);
+
+		if (one->member == member && one->clock == clock)
+			return true;
+	}
+	return false;
+}
+
+/* The contributions of a member that is not taken back are of no use, unless they are decided. */
+static void groups_unwanted(struct groups *gs, const struct group *g, const struct group_request *r)
+{
+	struct text name;
+
+	for (uint64_t i = 0; i < GROUP_PENDING_MAX && i < r->clock; i++) {
+		if (!(r->pending >> i & 1) ||
+		    groups_decided(&g->closing, r->member, r->clock - i) ||
+		    groups_decided(&g->newest, r->member, r->clock - i))
+			continue;
+		group_contribution_name(&name, g->name, r->clock - i, r->member);
+		gs->ops->remove(gs->ops->arg, name.bytes);
+	}
+}
+
 static void groups_join(struct groups *gs, struct group *g, const struct group_waiter *w,
 			const struct group_request *r)
 {
@@ -211,6 +239,7 @@ static void groups_join(struct groups *gs, struct group *g, const struct group_w
 	int error;
 
 	if (m == NULL && rejoin && r->joined <= g->open.number - 1) {
+		groups_unwanted(gs, g, r);
 		groups_refuse(gs, w, -ESTALE,
 			      "the member was taken for dead, and rounds went on: join again");
 		return;

@@ -272,7 +272,7 @@ void roster_drop(struct groups *gs, struct group *g, struct group_member *m, boo
 	struct group_waiter w = {m->node, m->request};
 
 	if (lost) {
-		rounds_forget(gs, g, m);
+		rounds_forget(gs, g, m, true);
 		g->lost++;
 	}
 	switching_gone(g, m);

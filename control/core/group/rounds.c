@@ -133,7 +133,7 @@ static struct group_contribution *rounds_take(struct groups *gs, struct group *g
 	return one;
 }
 
-void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m)
+void rounds_forget(struct groups *gs, struct group *g, const struct group_member *m, bool remove)
 {
 	list_each(l, after, &g->open.contributions)
 	{
@@ -141,7 +141,8 @@ void rounds_forget(struct groups *gs, struct group *g, const struct group_member
 
 		if (one->member != m->number)
 			continue;
-		rounds_delete(gs, g, one);
+		if (remove)
+			rounds_delete(gs, g, one);
 		rounds_drop(gs, &g->open, one);
 	}
 	if (g->open.count == 0)
