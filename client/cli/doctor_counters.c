@@ -68,6 +68,9 @@ static const struct doctor_cause doctor_causes[] = {
 	 "the port took nothing for 20 ms: look at the link, at qdiscs and at packet filters"},
 	{"io_tx_refused", false,
 	 "the kernel refused packets: look at routes (ip route get), packet filters and the MTU"},
+	{"io_tx_filtered", false,
+	 "a filter of this host forbids us to send (EPERM): IPAddressDeny= of the service "
+	 "(systemctl show -p IPAddressDeny sarissa-dataplane), or nft list ruleset, output"},
 	{"io_gso_refused", false,
 	 "the device takes no bursts: switch its transmit checksums on (ethtool -K DEV tx on)"},
 	{"io_rx_lost", false,

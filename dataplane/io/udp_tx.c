@@ -144,6 +144,17 @@ static void udp_refused(struct worker *w, struct rail *r, struct udp *u)
 	u->refusal = 0;
 }
 
+/* Only a filter of this host says so: netfilter's output, or the service's cgroup. */
+static void udp_filtered(struct worker *w, struct rail *r, struct udp *u)
+{
+	w->counters->io_tx_filtered += u->packets[0];
+	if (!u->told_filtered)
+		log_warning("port %s: a filter of this host forbids to send: see IPAddressDeny= of "
+			    "the service, and 'nft list ruleset'",
+			    r->port->text);
+	u->told_filtered = true;
+}
+
 /* The first burst that waits cannot leave. Returns false when all must wait. */
 static bool udp_fault(struct worker *w, struct rail *r, struct udp *u, int error, uint64_t now_ns)
 {
@@ -175,6 +186,8 @@ static bool udp_fault(struct worker *w, struct rail *r, struct udp *u, int error
 		break;
 	}
 	w->counters->io_tx_refused += u->packets[0];
+	if (error == EPERM || error == EACCES)
+		udp_filtered(w, r, u);
 	udp_lose(w, u, u->packets[0]);
 	return true;
 }

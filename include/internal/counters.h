@@ -83,6 +83,7 @@
 	X(io_tx_copied, "packets", "copied to be sent again, the first was lost")           \
 	X(io_tx_lost, "packets", "packets that the port took neither at once nor later")    \
 	X(io_tx_refused, "packets", "those of them that the kernel refused: route, filter") \
+	X(io_tx_filtered, "packets", "those of them that a filter of this host forbade")    \
 	X(io_tx_calls, "calls", "udp: system calls that send")                              \
 	X(io_tx_bursts, "bursts", "udp: packets of one connection sent as one")             \
 	X(io_gso_refused, "bursts", "udp: bursts that a device does not take")              \

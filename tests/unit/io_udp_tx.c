@@ -321,6 +321,22 @@ static void what_the_kernel_refuses_is_lost(void **state)
 	assert_int_equal(kernel.packets, 0);
 }
 
+/* EPERM has one meaning, and the operator has to be told it. */
+static void a_filter_of_this_host_is_named(void **state)
+{
+	struct wire *x = *state;
+
+	x->udp.segments = false;
+	for (unsigned k = 0; k < 2; k++) {
+		kernel.takes = 0;
+		kernel.says = EPERM;
+		send_after(x, 1000);
+	}
+	assert_true(x->r->counters.io_tx_filtered > 0);
+	assert_int_equal(x->r->counters.io_tx_filtered, x->r->counters.io_tx_refused);
+	assert_int_equal(warnings, 1);
+}
+
 #define test_wire(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -335,6 +351,7 @@ int main(void)
 		test_wire(bursts_come_back),
 		test_wire(a_narrow_device_takes_bursts),
 		test_wire(what_the_kernel_refuses_is_lost),
+		test_wire(a_filter_of_this_host_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
