@@ -6,35 +6,36 @@
 #include "engine_state.h"
 #include "state.h"
 
-/* A cookie is SipHash-2-4 (128 bit) over the sender's address and the time, under a key that never
- * leaves this node. */
+/* A cookie is SipHash-2-4 (128 bit) over the sender's address, what its HELLO asks for and the time,
+ * under a key that never leaves this node. */
 
 #define COOKIE_LIFETIME_NS UINT64_C(10000000000)
 
 _Static_assert(crypto_shorthash_siphashx24_BYTES == WIRE_COOKIE_BYTES, "128-bit SipHash");
 
-void cookie_make(const struct engine *e, const struct net_addr *addr, uint32_t conn,
-		 uint64_t incarnation, uint64_t time, uint8_t cookie[WIRE_COOKIE_BYTES])
+void cookie_make(const struct engine *e, const struct net_addr *addr, const uint8_t *hello,
+		 uint64_t time, uint8_t cookie[WIRE_COOKIE_BYTES])
 {
-	uint8_t in[16 + 2 + 4 + 8 + 8];
+	uint8_t in[16 + 2 + 4 + 8 + 8 + 4];
 
 	memcpy(in, addr->ip, 16);
 	wire_put16(in + 16, addr->port);
-	wire_put32(in + 18, conn);
-	wire_put64(in + 22, incarnation);
+	memcpy(in + 18, hello + HELLO_AT_CONN, 4);
+	memcpy(in + 22, hello + HELLO_AT_INCARNATION, 8);
 	wire_put64(in + 30, time);
+	memcpy(in + 38, hello + HELLO_AT_PATH, 4);
 	crypto_shorthash_siphashx24(cookie, in, sizeof(in), e->config.key);
 }
 
-bool cookie_holds(const struct engine *e, const struct net_addr *addr, uint32_t conn,
-		  uint64_t incarnation, uint64_t time, const uint8_t cookie[WIRE_COOKIE_BYTES])
+bool cookie_holds(const struct engine *e, const struct net_addr *addr, const uint8_t *hello)
 {
 	uint8_t want[WIRE_COOKIE_BYTES];
+	uint64_t time = wire_get64(hello + HELLO_AT_TIME);
 
 	if (time > e->now_ns || e->now_ns - time > COOKIE_LIFETIME_NS)
 		return false;
-	cookie_make(e, addr, conn, incarnation, time, want);
-	return sodium_memcmp(want, cookie, sizeof(want)) == 0;
+	cookie_make(e, addr, hello, time, want);
+	return sodium_memcmp(want, hello + HELLO_AT_COOKIE, sizeof(want)) == 0;
 }
 
 bool cookie_budget(struct engine *e, enum budget what)

@@ -19,10 +19,12 @@ enum budget {
 	BUDGETS,
 };
 
-void cookie_make(const struct engine *e, const struct net_addr *addr, uint32_t conn,
-		 uint64_t incarnation, uint64_t time, uint8_t cookie[WIRE_COOKIE_BYTES]);
-bool cookie_holds(const struct engine *e, const struct net_addr *addr, uint32_t conn,
-		  uint64_t incarnation, uint64_t time, const uint8_t cookie[WIRE_COOKIE_BYTES]);
+/* For the HELLO whose body this is, from that address: a cookie serves no other id, incarnation or
+ * path. */
+void cookie_make(const struct engine *e, const struct net_addr *addr, const uint8_t *hello,
+		 uint64_t time, uint8_t cookie[WIRE_COOKIE_BYTES]);
+/* That the cookie in the HELLO is the one that was made for it. */
+bool cookie_holds(const struct engine *e, const struct net_addr *addr, const uint8_t *hello);
 /* One answer's worth of its rate; false when it is spent. */
 bool cookie_budget(struct engine *e, enum budget what);
 uint64_t cookie_random(const struct engine *e, uint64_t what);

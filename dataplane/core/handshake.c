@@ -130,8 +130,7 @@ static void handshake_send_cookie(struct engine *e, const struct packet_in *p)
 	wire_header(r->bytes, WIRE_COOKIE, 0, conn, 0);
 	wire_put64(r->bytes + WIRE_BODY + HELLO_AT_INCARNATION, incarnation);
 	wire_put64(r->bytes + WIRE_BODY + HELLO_AT_TIME, e->now_ns);
-	cookie_make(e, &p->from, conn, incarnation, e->now_ns,
-		    r->bytes + WIRE_BODY + HELLO_AT_COOKIE);
+	cookie_make(e, &p->from, hello, e->now_ns, r->bytes + WIRE_BODY + HELLO_AT_COOKIE);
 	r->length = WIRE_BODY + HELLO_BYTES;
 	e->count->cookies_sent++;
 }
@@ -182,15 +181,15 @@ static bool handshake_hello_valid(struct engine *e, const struct packet_in *p)
 	return true;
 }
 
-/* The connection that it is to be a path of is there, of the same peer, and has none on this rail
- * but perhaps one to the same address. */
+/* The connection that it is to be a path of is there, of the same peer, and control has opened a
+ * path from there to this address: both ends open their rails, and nobody else is a path. */
 static bool handshake_path_fits(struct engine *e, const struct packet_in *p, struct conn *main)
 {
 	if (main == NULL || main->state != CONN_UP || main->rail == p->rail ||
 	    main->incarnation != wire_get64(p->data + WIRE_BODY + HELLO_AT_INCARNATION))
 		return false;
 	struct conn *there = main->path[p->rail];
-	return there == NULL || net_addr_equal(&there->addr, &p->from);
+	return there != NULL && net_addr_equal(&there->addr, &p->from);
 }
 
 /* The cookie holds: which connection does this HELLO belong to? NULL: refused and counted. */
@@ -219,6 +218,10 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 		}
 		if (incarnation == c->incarnation && c->remote == wire_get32(hello + HELLO_AT_CONN))
 			return c; /* our ACCEPT was lost */
+		if (is_path) { /* a path lives as long as its connection: no peer opens another */
+			e->count->drop_state++;
+			return NULL;
+		}
 		if (wire_get64(hello + HELLO_AT_TIME) < c->opened_ns) {
 			e->count->drop_cookie++; /* a late copy of what opened an earlier one */
 			return NULL;
@@ -245,8 +248,6 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 	c = conn_alloc(e, &p->from);
 	if (c == NULL)
 		e->count->drop_conn_full++;
-	else if (is_path)
-		path_join(main, c, p->rail);
 	else
 		path_on_rail(c, p->rail);
 	return c;
@@ -267,9 +268,7 @@ void handshake_hello(struct engine *e, const struct packet_in *p)
 		handshake_send_cookie(e, p);
 		return;
 	}
-	if (!cookie_holds(e, &p->from, wire_get32(hello + HELLO_AT_CONN),
-			  wire_get64(hello + HELLO_AT_INCARNATION),
-			  wire_get64(hello + HELLO_AT_TIME), hello + HELLO_AT_COOKIE)) {
+	if (!cookie_holds(e, &p->from, hello)) {
 		e->count->drop_cookie++;
 		return;
 	}

@@ -122,21 +122,25 @@ static void pair_step(struct pair *p)
 	pair_hear(p, 1);
 }
 
-static void pair_open(struct pair *p, unsigned rail, uint32_t of)
+static void pair_command(struct pair *p, unsigned node, unsigned rail)
 {
 	struct record r = {.op = COMMAND_PEER_OPEN, .flags = (uint8_t)rail};
 
-	r.peer.addr = pair_addr(1, rail);
-	r.peer.of = of;
-	rig_command(p->r[0], &r);
-	for (uint32_t ups = p->ups, k = 0; p->ups < ups + 2; k++) {
-		assert_true(k < 1000);
+	r.peer.addr = pair_addr(1 - node, rail);
+	r.peer.of = rail > 0 ? p->conn[node] : 0;
+	rig_command(p->r[node], &r);
+}
+
+static void pair_wait(struct pair *p, uint32_t ups)
+{
+	for (uint32_t k = 0; p->ups < ups; k++) {
+		assert_true(k < 4000);
 		pair_step(p);
 	}
 }
 
-/* Both rails stand; node 0 has a source, of which node 1 gets a copy. */
-static struct pair *pair_new(void)
+/* The first rail stands. */
+static struct pair *pair_begin(void)
 {
 	struct pair *p = calloc(1, sizeof(*p));
 
@@ -147,8 +151,19 @@ static struct pair *pair_new(void)
 		for (unsigned n = 0; n < 2; n++)
 			p->wire[k][n].queue = malloc(WIRE_PACKETS * sizeof(struct packet));
 	}
-	pair_open(p, 0, 0);
-	pair_open(p, 1, p->conn[0]);
+	pair_command(p, 0, 0);
+	pair_wait(p, 2);
+	return p;
+}
+
+/* Both rails stand; node 0 has a source, of which node 1 gets a copy. */
+static struct pair *pair_new(void)
+{
+	struct pair *p = pair_begin();
+
+	pair_command(p, 0, 1);
+	pair_command(p, 1, 1);
+	pair_wait(p, 4);
 	return p;
 }
 
@@ -317,6 +332,100 @@ static void wrong_records_are_refused(void **state)
 	pair_free(p);
 }
 
+static void a_path_needs_an_opening_at_both_ends(void **state)
+{
+	struct pair *p = pair_begin();
+
+	pair_command(p, 0, 1);
+	for (uint32_t k = 0; k < 5000; k++)
+		pair_step(p);
+	assert_int_equal(p->ups, 2);
+	assert_null(conn_find(p->r[1]->e, p->conn[1])->path[1]);
+	pair_command(p, 1, 1);
+	pair_wait(p, 4);
+	assert_int_equal(p->downs, 0);
+	pair_free(p);
+}
+
+/* A HELLO to node 0 by rail 1, whatever it says of itself; answer: what node 0 sends there, or
+ * nothing. Returns whether there was an answer. */
+static bool stranger_hello(struct pair *p, const struct peer *peer, uint32_t path,
+			   const uint8_t *time_and_cookie, struct packet *answer)
+{
+	struct packet hello;
+	struct packet_in in = {.data = hello.bytes, .from = peer->addr, .rail = 1};
+	struct packet_out out = {.head = answer->bytes, .head_room = ENGINE_HEAD_MAX};
+	uint8_t *body = forge_hello(&hello, WIRE_HELLO, peer, WIRE_HELLO_MIN);
+
+	wire_put32(body + HELLO_AT_PATH, path);
+	if (time_and_cookie != NULL)
+		memcpy(body + HELLO_AT_TIME, time_and_cookie, 8 + WIRE_COOKIE_BYTES);
+	forge_seal(&hello);
+	in.length = (uint16_t)hello.length;
+	while (engine_transmit_rail(p->r[0]->e, 1, &out, 1, p->r[0]->now_ns) == 1)
+		continue;
+	engine_receive(p->r[0]->e, &in, p->r[0]->now_ns);
+	return engine_transmit_rail(p->r[0]->e, 1, &out, 1, p->r[0]->now_ns) == 1;
+}
+
+/* With a cookie for just this question. */
+static bool stranger_asks(struct pair *p, const struct peer *peer, uint32_t path,
+			  struct packet *answer)
+{
+	assert_true(stranger_hello(p, peer, path, NULL, answer));
+	assert_int_equal(answer->bytes[0], WIRE_VERSION << 4 | WIRE_COOKIE);
+	return stranger_hello(p, peer, path, answer->bytes + WIRE_BODY + HELLO_AT_TIME, answer);
+}
+
+/* Node 1 has one rail: the place on the second is free for ever, and everybody may know its
+ * incarnation. */
+static void nobody_else_becomes_a_path(void **state)
+{
+	struct pair *p = pair_begin();
+	struct conn *c = conn_find(p->r[0]->e, p->conn[0]);
+	struct peer peer = {.addr = pair_addr(3, 1), .id = 0x30007, .incarnation = 2000};
+	const struct net_addr want = pair_addr(1, 1);
+	struct packet answer;
+
+	rig_drops(p->r[0], NULL);
+	assert_false(stranger_asks(p, &peer, p->conn[0], &answer));
+	rig_drops(p->r[0], "drop_state", 1, NULL);
+	assert_null(c->path[1]);
+
+	/* a cookie serves the path that was asked for: each guess costs one */
+	assert_true(stranger_hello(p, &peer, p->conn[0] ^ 0x10000, NULL, &answer));
+	assert_false(stranger_hello(p, &peer, p->conn[0],
+				    answer.bytes + WIRE_BODY + HELLO_AT_TIME, &answer));
+	rig_drops(p->r[0], "drop_cookie", 1, NULL);
+
+	/* nor where a path is opened to another address, or stands */
+	pair_command(p, 0, 1);
+	assert_false(stranger_asks(p, &peer, p->conn[0], &answer));
+	pair_command(p, 1, 1);
+	pair_wait(p, 4);
+	assert_true(net_addr_equal(&c->path[1]->addr, &want));
+	pair_free(p);
+}
+
+/* Whoever has a path's address cannot end the connection by asking for that path again. */
+static void another_hello_of_a_path_ends_nothing(void **state)
+{
+	struct pair *p = pair_new();
+	struct conn *c = conn_find(p->r[0]->e, p->conn[0]), *path = c->path[1];
+	struct peer peer = {.addr = pair_addr(1, 1), .id = 0x30007, .incarnation = 2000};
+	struct packet answer;
+
+	rig_drops(p->r[0], NULL);
+	assert_false(stranger_asks(p, &peer, p->conn[0], &answer));
+	rig_drops(p->r[0], "drop_state", 1, NULL);
+	assert_ptr_equal(conn_find(p->r[0]->e, p->conn[0])->path[1], path);
+	pair_copy(p);
+	pair_finish(p);
+	assert_int_equal(p->downs, 0);
+	assert_int_equal(p->ups, 4);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +435,9 @@ int main(void)
 		cmocka_unit_test(watched_silence_is_that_of_all_rails),
 		cmocka_unit_test(closing_one_ends_its_paths_at_both_ends),
 		cmocka_unit_test(wrong_records_are_refused),
+		cmocka_unit_test(a_path_needs_an_opening_at_both_ends),
+		cmocka_unit_test(nobody_else_becomes_a_path),
+		cmocka_unit_test(another_hello_of_a_path_ends_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
