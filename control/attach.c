@@ -114,13 +114,13 @@ static void *attach_map(int fd, uint64_t *bytes)
 
 static bool attach_inside(uint64_t offset, uint64_t size, uint64_t whole)
 {
-	return offset % 64 == 0 && offset <= whole && size <= whole - offset;
+	return offset % 128 == 0 && offset <= whole && size <= whole - offset;
 }
 
 static bool attach_ipc_valid(const struct attach *a)
 {
 	const struct ipc_header *h = a->ipc;
-	uint64_t ring = sizeof(struct rte_ring) + (uint64_t)IPC_RING_RECORDS * RECORD_BYTES;
+	uint64_t ring = sizeof(struct ring);
 	uint64_t messages = (uint64_t)MSG_SLOTS * MSG_SLOT_BYTES;
 
 	if (a->ipc_bytes < sizeof(*h) || h->magic != IPC_MAGIC || h->version != IPC_VERSION ||
@@ -187,6 +187,10 @@ static int attach_take(struct attach *a, const int *fds)
 	if (!attach_ipc_valid(a) || !attach_table_valid(a)) {
 		attach_leave_store(a);
 		return -EPROTO;
+	}
+	for (unsigned w = 0; w < a->reply.workers; w++) {
+		a->commands[w] = ring_end((uint8_t *)a->ipc + a->ipc->command_ring_offset[w]);
+		a->events[w] = ring_end((uint8_t *)a->ipc + a->ipc->event_ring_offset[w]);
 	}
 	return 0;
 }

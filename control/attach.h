@@ -8,6 +8,7 @@
 #define SARISSA_CONTROL_ATTACH_H
 
 #include "core/control.h"
+#include "internal/ring.h"
 
 struct attach {
 	int socket;		/* -1: no dataplane */
@@ -16,6 +17,7 @@ struct attach {
 	uint8_t *store;
 	struct object_table *table;
 	struct ipc_header *ipc;
+	struct ring_end commands[WORKERS_MAX], events[WORKERS_MAX];
 	uint64_t store_bytes, table_bytes, ipc_bytes;
 	/* What the new dataplane did not take over stays mapped until attach_forget_old. */
 	uint8_t *old_store;

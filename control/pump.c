@@ -10,11 +10,6 @@ enum {
 	ROUNDS_MAX = 16, /* then the clients have their turn */
 };
 
-static struct rte_ring *pump_ring(struct host *h, uint64_t offset)
-{
-	return (struct rte_ring *)(void *)((uint8_t *)h->attach.ipc + offset);
-}
-
 static void pump_event(struct host *h, unsigned worker, const struct record *r, uint64_t now_ns)
 {
 	struct message m;
@@ -29,9 +24,8 @@ static void pump_event(struct host *h, unsigned worker, const struct record *r, 
 
 static bool pump_events(struct host *h, unsigned worker, uint64_t now_ns)
 {
-	struct rte_ring *ring = pump_ring(h, h->attach.ipc->event_ring_offset[worker]);
 	struct record burst[BURST];
-	unsigned n = ring_pop(ring, burst, BURST);
+	unsigned n = ring_pop(&h->attach.events[worker], burst, BURST);
 
 	for (unsigned i = 0; i < n; i++)
 		pump_event(h, worker, &burst[i], now_ns);
@@ -51,7 +45,7 @@ static bool pump_urgent(const struct record *r, unsigned count)
  * how many; sets *urgent when it must know of one now. */
 static unsigned pump_commands(struct host *h, unsigned worker, bool messages, bool *urgent)
 {
-	struct rte_ring *ring = pump_ring(h, h->attach.ipc->command_ring_offset[worker]);
+	struct ring_end *ring = &h->attach.commands[worker];
 	struct record burst[BURST];
 	unsigned n, room, total = 0;
 
@@ -105,7 +99,7 @@ static bool pump_round(struct host *h)
 static bool pump_rings_empty(struct host *h)
 {
 	for (unsigned w = 0; w < h->attach.reply.workers; w++)
-		if (!ring_empty(pump_ring(h, h->attach.ipc->event_ring_offset[w])))
+		if (!ring_empty(&h->attach.events[w]))
 			return false;
 	return true;
 }

@@ -40,9 +40,7 @@ static void fail(const char *what, int error)
 static void command(struct receiver *r, const struct record *record)
 {
 	struct ipc_header *ipc = r->attach.ipc;
-	struct rte_ring *ring =
-		(struct rte_ring *)(void *)((uint8_t *)ipc + ipc->command_ring_offset[0]);
-	if (ring_push(ring, record, 1) != 1)
+	if (ring_push(&r->attach.commands[0], record, 1) != 1)
 		fail("the dataplane takes no commands", EAGAIN);
 	ring_wake(&ipc->worker[0].sleeping, r->attach.worker_wake[0]);
 }
@@ -116,11 +114,8 @@ static void event(struct receiver *r, const struct record *e)
 /* All that has come; sleeps a little when there was nothing. */
 static void events(struct receiver *r)
 {
-	struct ipc_header *ipc = r->attach.ipc;
-	struct rte_ring *ring =
-		(struct rte_ring *)(void *)((uint8_t *)ipc + ipc->event_ring_offset[0]);
 	struct record burst[BURST];
-	unsigned n = ring_pop(ring, burst, BURST);
+	unsigned n = ring_pop(&r->attach.events[0], burst, BURST);
 	for (unsigned i = 0; i < n; i++)
 		event(r, &burst[i]);
 	if (n == 0)

@@ -32,6 +32,7 @@ struct node {
 	/* of the current or last control process */
 	struct shm ipc;
 	struct session session[WORKERS_MAX];
+	struct ring_end commands[WORKERS_MAX], events[WORKERS_MAX]; /* of the session */
 	void *engine_memory[WORKERS_MAX];
 	size_t engine_bytes;
 	uint64_t incarnation;

@@ -202,10 +202,12 @@ static int session_engine(struct node *n, unsigned w)
 	n->engine_memory[w] = memory;
 	shm_prefer_node(memory, n->engine_bytes, n->memory_node);
 	struct ipc_header *h = shm_ipc(&n->ipc);
+	n->commands[w] = ring_end(n->ipc.base + h->command_ring_offset[w]);
+	n->events[w] = ring_end(n->ipc.base + h->event_ring_offset[w]);
 	n->session[w] = (struct session){
 		.engine = engine_init(memory, &c, worker_now_ns()),
-		.commands = (struct rte_ring *)(n->ipc.base + h->command_ring_offset[w]),
-		.events = (struct rte_ring *)(n->ipc.base + h->event_ring_offset[w]),
+		.commands = &n->commands[w],
+		.events = &n->events[w],
 		.sleeping = &h->worker[w].sleeping,
 		.control_sleeping = &h->control_sleeping,
 		.control_wake = n->control_wake,

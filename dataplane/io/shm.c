@@ -144,7 +144,7 @@ bool shm_table_valid(const struct shm *table, uint64_t store_bytes)
 int shm_ipc_create(unsigned workers, struct shm *out)
 {
 	uint64_t at = round_up(sizeof(struct ipc_header), 4096),
-		 ring = round_up(ring_bytes(), 4096);
+		 ring = round_up(sizeof(struct ring), 4096);
 	uint64_t messages = round_up((uint64_t)MSG_SLOTS * MSG_SLOT_BYTES, 4096);
 	int error = shm_create("sarissa-ipc", at + 2 * workers * ring + 2 * messages, 0, out);
 	if (error)
@@ -156,14 +156,7 @@ int shm_ipc_create(unsigned workers, struct shm *out)
 	for (unsigned w = 0; w < workers; w++, at += 2 * ring) {
 		h->command_ring_offset[w] = at;
 		h->event_ring_offset[w] = at + ring;
-		error = ring_init(out->base + at);
-		if (!error)
-			error = ring_init(out->base + at + ring);
-		if (error) {
-			shm_release(out);
-			return error;
-		}
-	}
+	} /* memory is zero: the rings are empty */
 	h->msg_tx_offset = at;
 	h->msg_rx_offset = at + messages;
 	h->magic = IPC_MAGIC;

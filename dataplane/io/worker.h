@@ -12,7 +12,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 #include "core/engine.h"
-#include "internal/ipc.h"
+#include "internal/ring.h"
 #include "port.h"
 #include "prefault.h"
 
@@ -28,7 +28,7 @@ enum {
 /* What serves one control process: built by the main thread, read by the worker. */
 struct session {
 	struct engine *engine;
-	struct rte_ring *commands, *events;
+	struct ring_end *commands, *events; /* the worker's ends */
 	_Atomic uint32_t *sleeping; /* this worker's flag in the ipc area */
 	_Atomic uint32_t *control_sleeping;
 	int control_wake;

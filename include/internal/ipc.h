@@ -14,7 +14,7 @@
  * traffic: its end tells either side that the other has died.
  *
  * Rings: per worker a command ring (single producer control, single consumer the worker) and an
- * event ring (the other way), rte_ring with RECORD_BYTES elements.
+ * event ring (the other way), of RECORD_BYTES elements (ring.h).
  *
  * Sleeping: a consumer that wants to sleep stores 1 into its flag, full fence, looks at its rings
  * once more, then polls its eventfd. A producer enqueues, full fence, and only when it reads the
@@ -34,8 +34,8 @@
 #define IPC_MAGIC 0x3143504953524153ull /* "SARSIPC1" */
 
 enum {
-	IPC_VERSION = 3,	    /* with the layout of the object table */
-	IPC_RING_RECORDS = 4096,    /* power of two; one less is usable */
+	IPC_VERSION = 4,	    /* with the layouts of the object table and the rings */
+	IPC_RING_RECORDS = 4096,    /* power of two */
 	MSG_SLOT_BYTES = 72 * 1024, /* an inline object and its envelope */
 	MSG_BYTES_MAX = MSG_SLOT_BYTES,
 	MSG_SLOTS = 1024, /* per direction */

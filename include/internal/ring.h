@@ -1,62 +1,113 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The record rings inside the ipc memfd: rte_ring with RECORD_BYTES elements, one producer and one
- * consumer each, and the sleeping flags beside them (ipc.h says how they are used). An rte_ring
- * holds no pointer that its users follow, so each process may map it at another address.
+ * The record rings inside the ipc memfd, one producer and one consumer each, and the sleeping flags
+ * beside them (ipc.h says how they are used). Control and dataplane have different rights, so
+ * neither trusts what the other may write: each end keeps its own index in its own memory, takes
+ * the other's for at most a whole ring, and the size is a constant.
  *
- * Who may call: control and dataplane shells. ring_bytes and ring_init need librte_ring (only the
- * dataplane calls them); the rest is inline.
+ * Who may call: control and dataplane shells.
  */
 #ifndef SARISSA_INTERNAL_RING_H
 #define SARISSA_INTERNAL_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
-#include <rte_ring.h>
-#include <rte_ring_elem.h>
 #include "internal/ipc.h"
 
-/* Bytes of one ring of IPC_RING_RECORDS records, in whole cache lines. */
-static inline uint64_t ring_bytes(void)
+/* In the shared memory; all zero: empty. The indexes count records and wrap. */
+struct ring {
+	_Alignas(128) _Atomic uint32_t head; /* the producer's: behind the last record */
+	_Alignas(128) _Atomic uint32_t tail; /* the consumer's: the first record */
+	_Alignas(128) struct record record[IPC_RING_RECORDS];
+};
+_Static_assert((IPC_RING_RECORDS & (IPC_RING_RECORDS - 1)) == 0, "indexes wrap");
+
+/* One end of a ring, in the private memory of the thread that uses it. */
+struct ring_end {
+	_Alignas(64) struct ring *ring;
+	uint32_t mine;	 /* our index, which the other end only gets a copy of */
+	uint32_t theirs; /* the other's index when it was last read and made sense */
+};
+
+/* Either end of a ring that nobody has used yet. */
+static inline struct ring_end ring_end(void *memory)
 {
-	ssize_t n = rte_ring_get_memsize_elem(RECORD_BYTES, IPC_RING_RECORDS);
-	return ((uint64_t)n + 63) / 64 * 64;
+	return (struct ring_end){.ring = (struct ring *)memory};
 }
 
-/* Builds an empty ring in memory (64-aligned, ring_bytes() long). Returns 0 or -errno. */
-static inline int ring_init(void *memory)
+/* How many records lie between consumer and producer. An index that cannot be is not taken: the
+ * ring then stands still for its end, as one whose other end hangs. */
+static inline uint32_t ring_used(uint32_t head, uint32_t tail)
 {
-	return rte_ring_init(memory, "records", IPC_RING_RECORDS, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	return head - tail;
 }
 
-/* Puts as many of count records as there is room for; returns how many. Producer only. */
-static inline unsigned ring_push(struct rte_ring *r, const struct record *in, unsigned count)
+static inline void ring_look(struct ring_end *p, const _Atomic uint32_t *index, bool producer)
 {
-	return rte_ring_sp_enqueue_burst_elem(r, in, RECORD_BYTES, count, NULL);
+	uint32_t now = atomic_load_explicit(index, memory_order_acquire);
+
+	if ((producer ? ring_used(p->mine, now) : ring_used(now, p->mine)) <= IPC_RING_RECORDS)
+		p->theirs = now;
 }
 
 /* How many records ring_push would take now. Producer only. */
-static inline unsigned ring_room(const struct rte_ring *r)
+static inline unsigned ring_room(struct ring_end *p)
 {
-	return rte_ring_free_count(r);
+	ring_look(p, &p->ring->tail, true);
+	return IPC_RING_RECORDS - ring_used(p->mine, p->theirs);
+}
+
+/* Puts as many of count records as there is room for; returns how many. Producer only. */
+static inline unsigned ring_push(struct ring_end *p, const struct record *in, unsigned count)
+{
+	unsigned room = IPC_RING_RECORDS - ring_used(p->mine, p->theirs);
+
+	if (room < count)
+		room = ring_room(p);
+	if (count > room)
+		count = room;
+	for (unsigned i = 0; i < count; i++)
+		p->ring->record[(p->mine + i) % IPC_RING_RECORDS] = in[i];
+	if (count > 0) {
+		p->mine += count;
+		atomic_store_explicit(&p->ring->head, p->mine, memory_order_release);
+	}
+	return count;
+}
+
+/* Records that wait in it. Producer only. */
+static inline unsigned ring_held(struct ring_end *p)
+{
+	return IPC_RING_RECORDS - ring_room(p);
 }
 
 /* Takes up to count records; returns how many. Consumer only. */
-static inline unsigned ring_pop(struct rte_ring *r, struct record *out, unsigned count)
+static inline unsigned ring_pop(struct ring_end *p, struct record *out, unsigned count)
 {
-	return rte_ring_sc_dequeue_burst_elem(r, out, RECORD_BYTES, count, NULL);
+	unsigned held = ring_used(p->theirs, p->mine);
+
+	if (held < count) {
+		ring_look(p, &p->ring->head, false);
+		held = ring_used(p->theirs, p->mine);
+	}
+	if (count > held)
+		count = held;
+	for (unsigned i = 0; i < count; i++)
+		out[i] = p->ring->record[(p->mine + i) % IPC_RING_RECORDS];
+	if (count > 0) {
+		p->mine += count;
+		atomic_store_explicit(&p->ring->tail, p->mine, memory_order_release);
+	}
+	return count;
 }
 
-/* Records that wait in it. */
-static inline unsigned ring_held(const struct rte_ring *r)
+/* Consumer only. */
+static inline bool ring_empty(struct ring_end *p)
 {
-	return rte_ring_count(r);
-}
-
-static inline bool ring_empty(const struct rte_ring *r)
-{
-	return rte_ring_empty(r);
+	ring_look(p, &p->ring->head, false);
+	return p->theirs == p->mine;
 }
 
 /* Consumer, before it sleeps: then looks at its rings once more, and only then polls its eventfd.

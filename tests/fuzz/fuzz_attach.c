@@ -168,8 +168,8 @@ static void touch_rings(const struct attach *a)
 	const uint8_t *base = (const uint8_t *)h;
 
 	for (unsigned w = 0; w < a->reply.workers; w++) {
-		touch(base + h->command_ring_offset[w], ring_bytes());
-		touch(base + h->event_ring_offset[w], ring_bytes());
+		touch(base + h->command_ring_offset[w], sizeof(struct ring));
+		touch(base + h->event_ring_offset[w], sizeof(struct ring));
 	}
 	touch(base + h->msg_tx_offset, (uint64_t)MSG_SLOTS * MSG_SLOT_BYTES);
 	touch(base + h->msg_rx_offset, (uint64_t)MSG_SLOTS * MSG_SLOT_BYTES);
