@@ -6,8 +6,8 @@
 #include "engine_state.h"
 #include "state.h"
 
-/* A cookie is SipHash-2-4 (128 bit) over the sender's address, what its HELLO asks for and the time,
- * under a key that never leaves this node. */
+/* A cookie is SipHash-2-4 (128 bit) over the sender's address, what its HELLO asks for and the
+ * time, under a key that never leaves this node. */
 
 #define COOKIE_LIFETIME_NS UINT64_C(10000000000)
 

@@ -49,7 +49,7 @@ struct udp {
 	bool segments;	     /* bursts may be sent */
 	bool drained;	     /* the last call took all that was there */
 	bool logged;	     /* a device that refuses bursts: logged once */
-	bool told_filtered;  /* that a filter of this host forbids packets: logged once */
+	bool filtered;	     /* a filter of this host forbids packets: logged once */
 	int refusal;	     /* of a burst, until a single packet shows whose fault it is */
 	uint32_t overflowed; /* lost for want of receive buffer so far, as the kernel counts */
 	uint64_t retry_ns;   /* bursts are off until then */

@@ -148,11 +148,11 @@ static void udp_refused(struct worker *w, struct rail *r, struct udp *u)
 static void udp_filtered(struct worker *w, struct rail *r, struct udp *u)
 {
 	w->counters->io_tx_filtered += u->packets[0];
-	if (!u->told_filtered)
+	if (!u->filtered)
 		log_warning("port %s: a filter of this host forbids to send: see IPAddressDeny= of "
 			    "the service, and 'nft list ruleset'",
 			    r->port->text);
-	u->told_filtered = true;
+	u->filtered = true;
 }
 
 /* The first burst that waits cannot leave. Returns false when all must wait. */

@@ -29,7 +29,7 @@ enum {
 struct session {
 	struct engine *engine;
 	struct ring_end *commands, *events; /* the worker's ends */
-	_Atomic uint32_t *sleeping; /* this worker's flag in the ipc area */
+	_Atomic uint32_t *sleeping;	    /* this worker's flag in the ipc area */
 	_Atomic uint32_t *control_sleeping;
 	int control_wake;
 	const uint8_t *store; /* for payload that a card reads in place */

@@ -394,8 +394,8 @@ static void nobody_else_becomes_a_path(void **state)
 
 	/* a cookie serves the path that was asked for: each guess costs one */
 	assert_true(stranger_hello(p, &peer, p->conn[0] ^ 0x10000, NULL, &answer));
-	assert_false(stranger_hello(p, &peer, p->conn[0],
-				    answer.bytes + WIRE_BODY + HELLO_AT_TIME, &answer));
+	assert_false(stranger_hello(p, &peer, p->conn[0], answer.bytes + WIRE_BODY + HELLO_AT_TIME,
+				    &answer));
 	rig_drops(p->r[0], "drop_cookie", 1, NULL);
 
 	/* nor where a path is opened to another address, or stands */
@@ -407,7 +407,7 @@ static void nobody_else_becomes_a_path(void **state)
 	pair_free(p);
 }
 
-/* Whoever has a path's address cannot end the connection by asking for that path again. */
+/* A host with the address of a path cannot end the connection by asking for that path again. */
 static void another_hello_of_a_path_ends_nothing(void **state)
 {
 	struct pair *p = pair_new();
