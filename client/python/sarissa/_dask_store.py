@@ -24,7 +24,6 @@ from typing import Any, Awaitable, Callable, Deque, Dict, List, Optional, Sequen
 
 from . import _node, _sarissa, aio
 from ._errors import Error, Lost, NoNode, NotFound, PartialError, StoreFull, TimedOut
-from ._waits import finish
 
 VIEWS_MAX = 1000  # of one connection, which can have 1,024
 BROADCAST_S = 600.0
@@ -32,6 +31,7 @@ ADOPT_S = 30.0
 SWEEP_S = 1.0
 MEMBERS_S = 1.0
 AWAY_S = 2.0  # without an answer of control
+LOOK_NS = 100_000_000
 PUT_S = 5.0  # of a put that does not get on, besides its bytes at PUT_RATE
 PUT_RATE = float(1 << 26)
 HOLD_S = 5.0
@@ -173,16 +173,17 @@ class Store:
         self._entry(thing).becomes(self._put(name, memory))
 
     def _put(self, name: str, memory: Any) -> bytes:
+        operation, ended = [self.lease._maker._open().queue(1)], []
         limit = time.monotonic() + PUT_S + memoryview(memory).nbytes / PUT_RATE
-
-        def look() -> None:
-            if self.away or time.monotonic() > limit:
+        operation[0].put(0, name, memory, None)
+        while not (ended := operation[0].wait(LOOK_NS)):
+            if self.away or time.monotonic() > limit:  # the end of an operation waits for the node as well
+                threading.Thread(target=operation.clear, daemon=True, name="sarissa-end").start()
+                self._failed = True
                 raise NoNode(107, "the node does not answer")
-        try:
-            finish(self.lease._maker._open(), lambda put: put.put(0, name, memory, None), 1, look)
-        except Error as error:
-            self._note(error)
-            raise
+        if isinstance(ended[0][1], Error):
+            self._note(ended[0][1])
+            raise ended[0][1]
         ident = _sarissa.id_from(name)
         with self._lock:
             self._holds[ident] = self._holds.get(ident, 0) + 1
