@@ -56,13 +56,30 @@ static void a_user_has_so_many_bytes(void **state)
 	r.size = SIZE;
 	r.pin = 0;
 	a = world_call(w, HERE, 0, &r, WHEN);
-	assert_string_equal(a->reply.text, "user 0 has 401000 of 600000 bytes on this node, this "
+	assert_string_equal(a->reply.text, "user 0 has 404096 of 600000 bytes on this node, this "
 					   "object has 200000: delete objects");
 	assert_int_equal(put(w, THERE, 0, "d"), 0); /* another node's do not count here */
 	assert_int_equal(world_get(w, HERE, 0, "d", SIZE, 1, WHEN), 0); /* nor do copies */
 	assert_int_equal(delete (w, THERE, "a"), 0);
 	assert_int_equal(put(w, HERE, 0, "e"), 0);
 	assert_int_equal(whole(w, "f", 16000), 0);
+	world_free(w);
+}
+
+/* They take places in the table, and pages of the store. */
+static void small_objects_count_as_a_page(void **state)
+{
+	struct world *w = two();
+	char name[8];
+
+	w->node[HERE].core->config.quota_bytes = 10 * OWNED_LEAST;
+	for (int i = 0; i < 11; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(whole(w, name, i % 2), i < 10 ? 0 : -EDQUOT);
+	}
+	assert_int_equal(delete (w, HERE, "3"), 0);
+	assert_int_equal(whole(w, "again", OWNED_LEAST), 0);
+	assert_int_equal(whole(w, "more", 0), -EDQUOT);
 	world_free(w);
 }
 
@@ -127,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_user_has_so_many_bytes),
+		cmocka_unit_test(small_objects_count_as_a_page),
 		cmocka_unit_test(another_user_has_his_own),
 		cmocka_unit_test(what_is_given_up_does_not_count),
 		cmocka_unit_test(another_control_counts_the_same),

@@ -45,12 +45,17 @@ static uint64_t owners_limit(const struct control *c, uint32_t user)
 	return c->config.quota_bytes;
 }
 
+static uint64_t owners_cost(uint64_t bytes)
+{
+	return bytes < OWNED_LEAST ? OWNED_LEAST : bytes;
+}
+
 int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why)
 {
 	const struct owner *o = owners_find(c, user);
 	uint64_t limit = owners_limit(c, user), has = o ? o->bytes : 0;
 
-	if (limit == UINT64_MAX || (has <= limit && bytes <= limit - has))
+	if (limit == UINT64_MAX || (has <= limit && owners_cost(bytes) <= limit - has))
 		return 0;
 	c->counters.quota_refused++;
 	*why = (struct text){.length = 0};
@@ -60,8 +65,9 @@ int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *wh
 	text_add_number(why, has);
 	text_add(why, " of ");
 	text_add_number(why, limit);
-	text_add(why, " bytes on this node, this object has ");
-	text_add_number(why, bytes);
+	text_add(why, " bytes on this node, this object ");
+	text_add(why, bytes < OWNED_LEAST ? "counts as " : "has ");
+	text_add_number(why, owners_cost(bytes));
 	text_add(why, ": delete objects");
 	return -EDQUOT;
 }
@@ -78,7 +84,7 @@ static void owners_add(struct control *c, uint32_t slot, uint32_t user)
 
 	if (o == NULL)
 		return;
-	o->bytes += c->table->slot[slot].size;
+	o->bytes += owners_cost(c->table->slot[slot].size);
 	o->objects++;
 	objects_at(c, slot)->owned = o;
 }
@@ -99,7 +105,7 @@ void owners_discharge(struct control *c, struct object *object)
 	object->owned = NULL;
 	if (o == NULL)
 		return;
-	o->bytes -= c->table->slot[objects_slot(c, object)].size;
+	o->bytes -= owners_cost(c->table->slot[objects_slot(c, object)].size);
 	if (--o->objects > 0)
 		return;
 	idmap_remove(&owners_all(c)->by_number, &o->by_number);

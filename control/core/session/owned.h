@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes of objects that each user has put on this node, for --quota: of present objects, also in
- * files, and also of an earlier control (struct object_creator). Targets of reduces and fetched
- * copies count for no user.
+ * files, and also of an earlier control (struct object_creator). An object counts as OWNED_LEAST at
+ * least. Targets of reduces and fetched copies count for no user.
  */
 #ifndef SARISSA_CONTROL_CORE_SESSION_OWNED_H
 #define SARISSA_CONTROL_CORE_SESSION_OWNED_H
 
 #include "core/base/idmap.h"
 
-enum { OWNERS_MAX = 4096 }; /* users that have objects */
+enum {
+	OWNERS_MAX = 4096,  /* users that have objects */
+	OWNED_LEAST = 4096, /* what an object counts at least: also an empty one takes a place */
+};
 
 struct control;
 struct control_config;
