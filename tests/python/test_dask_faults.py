@@ -232,3 +232,22 @@ def test_unregistering(small, dask):
     assert not objects(small)
     dask.client.register_worker_plugin(sarissa.dask.Plugin(ttl=1.0))
     as_before(small, dask)
+
+
+def test_puts_that_are_given_up(small, monkeypatch):
+    """Whether they are done all the same, or not: nothing of them stays."""
+    monkeypatch.setenv("SARISSA_SOCKET", small.socket[0])
+    monkeypatch.setattr(sarissa._dask_store, "PUT_S", -1000.0)
+    store, given_up = sarissa._dask_store.Store(60.0), 0
+    for number in range(40):
+        monkeypatch.setattr(sarissa._dask_store, "LOOK_NS", number * 50_000)
+        until(lambda: not store.away)
+        thing = filled(number, 1)
+        try:
+            store.ident_of(thing, memoryview(thing))
+        except sarissa.Error:
+            given_up += 1
+        del thing
+    assert given_up
+    until(lambda: not objects(small), lambda: objects(small))
+    store.close()

@@ -30,7 +30,7 @@ BROADCAST_S = 600.0
 ADOPT_S = 30.0
 SWEEP_S = 1.0
 MEMBERS_S = 1.0
-AWAY_S = 2.0  # without an answer of control
+AWAY_S = 5.0  # without an answer of control
 LOOK_NS = 100_000_000
 PUT_S = 5.0  # of a put that does not get on, besides its bytes at PUT_RATE
 PUT_RATE = float(1 << 26)
@@ -174,20 +174,25 @@ class Store:
 
     def _put(self, name: str, memory: Any) -> bytes:
         operation, ended = [self.lease._maker._open().queue(1)], []
+        ident = _sarissa.id_from(name)
         limit = time.monotonic() + PUT_S + memoryview(memory).nbytes / PUT_RATE
         operation[0].put(0, name, memory, None)
         while not (ended := operation[0].wait(LOOK_NS)):
             if self.away or time.monotonic() > limit:  # the end of an operation waits for the node as well
-                threading.Thread(target=operation.clear, daemon=True, name="sarissa-end").start()
+                threading.Thread(target=self._end_put, args=(operation, ident), daemon=True, name="sarissa-end").start()
                 self._failed = True
                 raise NoNode(107, "the node does not answer")
         if isinstance(ended[0][1], Error):
             self._note(ended[0][1])
             raise ended[0][1]
-        ident = _sarissa.id_from(name)
         with self._lock:
             self._holds[ident] = self._holds.get(ident, 0) + 1
         return ident
+
+    def _end_put(self, operation: List[_sarissa.Queue], ident: bytes) -> None:
+        """It may have been done all the same."""
+        operation.clear()
+        self._drops.put(ident)
 
     def bytes_of(self, ident: bytes) -> Any:
         """Those of an object, for who cannot get it: as they were put, or as they are now when it has gone.
