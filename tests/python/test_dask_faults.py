@@ -2,6 +2,7 @@
 """sarissa.dask where the store is full, where a node or its control dies, under encryption, with another
 version of Dask, and when it is unregistered: Dask's results come all the same, as bytes."""
 
+import gc
 import json
 import os
 import signal
@@ -61,6 +62,16 @@ def test_inputs_of_three_stores(small, dask):
     del made, total
     until(lambda: not objects(small), lambda: objects(small))
     as_before(small, dask)
+
+
+def test_a_full_store_keeps_no_array(small, dask):
+    """Those that were in a message with one that found no room, in a process that does not collect cycles."""
+    dask.client.run(gc.disable)
+    made = [dask.submit(filled, number, node=0) for number in range(10)]
+    total = dask.submit(lambda *a: sum(int(one[0]) for one in a), *made, node=1)
+    assert total.result() == 45 and dask.counts()["put"] < 10
+    del made, total
+    until(lambda: not objects(small), lambda: objects(small))
 
 
 class Server:

@@ -182,9 +182,12 @@ class Store:
                 threading.Thread(target=self._end_put, args=(operation, ident), daemon=True, name="sarissa-end").start()
                 self._failed = True
                 raise NoNode(107, "the node does not answer")
-        if isinstance(ended[0][1], Error):
-            self._note(ended[0][1])
-            raise ended[0][1]
+        try:
+            if isinstance(ended[0][1], Error):
+                self._note(ended[0][1])
+                raise ended[0][1]
+        finally:
+            del ended  # an exception in it would keep this frame, and the arrays of all callers, in a cycle
         with self._lock:
             self._holds[ident] = self._holds.get(ident, 0) + 1
         return ident
@@ -338,6 +341,7 @@ class Store:
             return task.result()
         finally:
             task.cancel()
+            del task  # an exception of it would keep this frame in a cycle
 
     @staticmethod
     async def _exists(node: aio.Node, ident: bytes) -> None:
