@@ -300,19 +300,19 @@ static void host_left(uv_timer_t *timer)
 	host_stop(timer->data, 0);
 }
 
-/* Says goodbye, so that the other members need not detect the death. */
+/* Restarts are what signals are for: the other members keep what is here for the grace of a restart. */
 static void host_signal(uv_signal_t *handle, int number)
 {
 	struct host *h = handle->data;
 
-	log_info("%s: leaving", strsignal(number));
+	log_info("%s: ending", strsignal(number));
 	notify_say(&h->notify, NOTIFY_STOPPING);
 	if (h->leaving || !h->attached) {
 		host_stop(h, 0);
 		return;
 	}
 	h->leaving = true;
-	control_leave(h->core, host_now_ns());
+	control_rest(h->core, host_now_ns());
 	uv_timer_start(&h->retry, host_left, LEAVE_MS, 0);
 }
 
@@ -487,6 +487,7 @@ static int host_core(struct host *h)
 	config.shards = h->options->shards;
 	config.shard_nodes = h->options->shard_nodes;
 	config.sessions_max = h->options->sessions;
+	config.rest_ns = h->options->restart_grace_s * UINT64_C(1000000000);
 	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
 	config.planner = h->options->planner;

@@ -19,6 +19,7 @@
 
 enum {
 	SESSIONS_MAX = 16384,
+	RESTART_GRACE_MAX = 3600, /* seconds */
 	OPTION_FIRST = 256,
 	OPTION_NODE_UNSET = NODES_MAX,
 };
@@ -31,6 +32,7 @@ enum {
 	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")      \
 	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")       \
 	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                  \
+	X(RESTART_GRACE, "restart-grace", "S", "how long a restarting control is waited for (10)") \
 	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")            \
 	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)") \
 	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \
@@ -289,6 +291,11 @@ static enum options_result options_take(struct options *o, int id, const char *v
 			return options_wrong("sessions", value, "not 1 to 16384");
 		o->sessions = (uint32_t)n;
 		return OPTIONS_RUN;
+	case OPTION_RESTART_GRACE:
+		if (!argument_number(value, 10, 0, RESTART_GRACE_MAX, &n))
+			return options_wrong("restart-grace", value, "not 0 to 3600 seconds");
+		o->restart_grace_s = (uint32_t)n;
+		return OPTIONS_RUN;
 	case OPTION_SOCKET_MODE:
 		if (!argument_number(value, 8, 0, 0777, &n))
 			return options_wrong("socket-mode", value, "not octal rights such as 0660");
@@ -399,6 +406,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 	*out = (struct options){.rundir = "/run/sarissa",
 				.node = OPTION_NODE_UNSET,
 				.sessions = 1024,
+				.restart_grace_s = 10,
 				.spill_max = INT64_MAX,
 				.quota_bytes = UINT64_MAX,
 				.socket_mode = 0666,

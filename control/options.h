@@ -15,6 +15,7 @@ struct options {
 	uint32_t seeds_count;
 	uint32_t shards; /* 0: all members */
 	uint32_t sessions;
+	uint32_t restart_grace_s;
 	uint64_t quota_bytes;
 	uint32_t quotas_count;
 	struct control_quota quotas[CONTROL_QUOTAS_MAX];

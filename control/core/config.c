@@ -62,6 +62,7 @@ void control_config_default(struct control_config *config)
 		.watch_ns = 300 * MS,
 		.confirm_ns = 200 * MS,
 		.suspect_ns = 350 * MS,
+		.rest_ns = 10000 * MS,
 		.settle_ns = 1000 * MS,
 		.settle_max_ns = 30000 * MS,
 		.join_ns = 2000 * MS,

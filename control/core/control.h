@@ -163,6 +163,7 @@ struct control_config {
 	uint64_t watch_ns;	/* the same, by silence of a neighbour's dataplane; 0: off */
 	uint64_t confirm_ns;	/* time for others to reach a missed node, before it is suspect */
 	uint64_t suspect_ns;	/* a suspect that does not refute for so long is dead */
+	uint64_t rest_ns;	/* a control that is started again has so long to come back */
 	uint64_t settle_ns;	/* after a death or a loss: how long holders may still announce */
 	uint64_t settle_max_ns; /* longest time that an owner is unsettled */
 	uint64_t join_ns;	/* after its start a seed assigns no numbers for so long */
@@ -270,6 +271,9 @@ uint32_t control_members(const struct control *c);
 
 /* Says goodbye to the other members. After that only running work goes on. */
 void control_leave(struct control *c, uint64_t now_ns);
+/* Tells them instead that this control is about to be started again: for rest_ns the node keeps its
+ * objects, its shard of the directory and its groups. */
+void control_rest(struct control *c, uint64_t now_ns);
 
 /* For tests and invariants: bytes of the store in use, objects, things under way. */
 struct control_usage {

@@ -14,6 +14,7 @@ static void gauges_members(const struct control *c, struct control_gauges *out)
 {
 	uint64_t *of[MEMBER_STATES] = {[MEMBER_ALIVE] = &out->members_alive,
 				       [MEMBER_SUSPECT] = &out->members_suspect,
+				       [MEMBER_RESTING] = &out->members_alive,
 				       [MEMBER_DEAD] = &out->members_dead,
 				       [MEMBER_LEFT] = &out->members_left};
 

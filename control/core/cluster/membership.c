@@ -18,7 +18,7 @@ void members_carve(struct members *m, struct arena *a, const struct control_conf
 
 bool members_live(const struct node *n)
 {
-	return n->member == MEMBER_ALIVE || n->member == MEMBER_SUSPECT;
+	return n->member >= MEMBER_ALIVE && n->member <= MEMBER_RESTING;
 }
 
 bool members_minority(const struct control *c)
@@ -188,11 +188,13 @@ static void members_say(struct control *c, const struct node *n, bool was, enum 
 	bool live = members_live(n);
 	struct text t = {.length = 0};
 
-	if (n == c->cluster->self || was == live || before == MEMBER_NONE)
+	if (n == c->cluster->self || before == MEMBER_NONE ||
+	    (was == live && n->member != MEMBER_RESTING))
 		return;
 	text_add(&t, "node ");
 	text_add_number(&t, n->number);
-	text_add(&t, live			? " is back"
+	text_add(&t, n->member == MEMBER_RESTING ? " restarts its control"
+		     : live			? " is back"
 		     : n->member == MEMBER_LEFT ? " has left"
 						: " is taken for dead: nobody reaches it");
 	control_log(c, live || n->member == MEMBER_LEFT ? CONTROL_LOG_INFO : CONTROL_LOG_WARNING,
@@ -230,8 +232,10 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 	}
 	timers_cancel(&c->timers, &n->suspicion);
 	n->missed = false;
-	if (state == MEMBER_SUSPECT)
-		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.suspect_ns,
+	if (state == MEMBER_SUSPECT || state == MEMBER_RESTING)
+		timers_set(&c->timers, &n->suspicion,
+			   c->now_ns + (state == MEMBER_SUSPECT ? c->config.suspect_ns
+								: c->config.rest_ns),
 			   members_suspicion_fire);
 	if (was && !members_live(n))
 		members_gone(c, n);
@@ -251,7 +255,7 @@ static void members_suspicion_fire(struct control *c, struct timer *t)
 	/* This node cannot reach anybody, or has not run: the suspect's answer may wait here. */
 	if (!c->attached || c->now_ns - t->at_ns > MEMBERS_LATE_NS)
 		timers_set(&c->timers, t, c->now_ns + c->config.suspect_ns, members_suspicion_fire);
-	else if (n->member == MEMBER_SUSPECT)
+	else if (n->member == MEMBER_SUSPECT || n->member == MEMBER_RESTING)
 		members_leave(c, n, n->member_incarnation, MEMBER_DEAD);
 	else if (n->missed)
 		members_suspect(c, n);

@@ -122,6 +122,7 @@ enum member_state {
 	MEMBER_NONE, /* never heard of */
 	MEMBER_ALIVE,
 	MEMBER_SUSPECT, /* a member cannot reach it; it may refute that */
+	MEMBER_RESTING, /* its control restarts: it counts as live for the grace of a restart */
 	MEMBER_DEAD,
 	MEMBER_LEFT, /* it has said goodbye */
 	MEMBER_STATES,
