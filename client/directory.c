@@ -18,6 +18,14 @@ int sar_delete(sar *s, sar_id id)
 	return r == -ENOENT && retried ? 0 : r; /* it was there when we first asked, or never */
 }
 
+int sar_leave(sar *s)
+{
+	struct session_request request = handle_request(SESSION_LEAVE, NULL);
+	bool retried;
+	int r = handle_check(s);
+	return r < 0 ? r : handle_command(s, &request, HANDLE_CALL_NS, &retried);
+}
+
 void directory_info(const struct session_object *object, sar_info *out)
 {
 	*out = (sar_info){.size = object->size,

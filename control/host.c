@@ -266,6 +266,18 @@ static void host_idle(uv_idle_t *idle)
 	/* its being active keeps the loop from sleeping */
 }
 
+static void host_left(uv_timer_t *timer)
+{
+	host_stop(timer->data, 0);
+}
+
+/* The others have heard of it. */
+static void host_ends_soon(struct host *h)
+{
+	h->leaving = true;
+	uv_timer_start(&h->retry, host_left, LEAVE_MS, 0);
+}
+
 /* Before the loop sleeps: everything is handled, and the next timeout set. */
 static void host_prepare(uv_prepare_t *prepare)
 {
@@ -277,6 +289,10 @@ static void host_prepare(uv_prepare_t *prepare)
 	next = control_next_timeout(h->core);
 	now = host_now_ns();
 	host_membership(h);
+	if (control_has_left(h->core) && !h->leaving) {
+		log_info("this node leaves the cluster, as a client has asked");
+		host_ends_soon(h);
+	}
 	clients_settle(&h->clients);
 	report_write(&h->report, h->core, now);
 	plan_ns = report_plan(&h->report, h->core, now);
@@ -295,12 +311,8 @@ static void host_prepare(uv_prepare_t *prepare)
 		       next <= now ? 0 : (next - now + 999999) / 1000000, 0);
 }
 
-static void host_left(uv_timer_t *timer)
-{
-	host_stop(timer->data, 0);
-}
-
-/* Restarts are what signals are for: the other members keep what is here for the grace of a restart. */
+/* Restarts are what signals are for: the other members keep what is here for the grace of a
+ * restart. */
 static void host_signal(uv_signal_t *handle, int number)
 {
 	struct host *h = handle->data;
@@ -311,9 +323,8 @@ static void host_signal(uv_signal_t *handle, int number)
 		host_stop(h, 0);
 		return;
 	}
-	h->leaving = true;
 	control_rest(h->core, host_now_ns());
-	uv_timer_start(&h->retry, host_left, LEAVE_MS, 0);
+	host_ends_soon(h);
 }
 
 /* Reads the topology again. If the file is wrong the earlier one stays. */

@@ -69,6 +69,7 @@ int stat_run(const struct cli_args *args);
 int status_run(const struct cli_args *args);
 int peers_run(const struct cli_args *args);
 int top_run(const struct cli_args *args);
+int leave_run(const struct cli_args *args);
 int doctor_run(const struct cli_args *args);
 int local_run(const struct cli_args *args);
 int group_run(const struct cli_args *args);

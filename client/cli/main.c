@@ -40,6 +40,8 @@ static const struct cli_command main_commands[] = {
 	 "show again and again what this node and the groups do meanwhile", CLI_OPTION_TOP, 0, 0,
 	 top_run},
 	{"doctor", "", "check this machine and its node, and say what to do", 0, 0, 0, doctor_run},
+	{"leave", "", "let this node leave its cluster for good; a restart needs none", 0, 0, 0,
+	 leave_run},
 	{"local", "up N|exec I|env I|kill I|start I|status|down",
 	 "a cluster of nodes on this machine, without root", CLI_OPTION_OWN, 0, -1, local_run},
 	{"group", "create NAME|ls|show NAME|rm NAME",

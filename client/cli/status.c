@@ -256,3 +256,15 @@ int status_run(const struct cli_args *args)
 	int flushed = cli_flush();
 	return nodes != CLI_DONE ? nodes : counters != CLI_DONE ? counters : flushed;
 }
+
+int leave_run(const struct cli_args *args)
+{
+	sar *s;
+	int status = cli_open(args, &s);
+	if (status != CLI_DONE)
+		return status;
+	int r = sar_leave(s);
+	status = r == 0 ? CLI_DONE : cli_fail_detail(r, NULL);
+	sar_close(s);
+	return status;
+}

@@ -75,14 +75,14 @@ _sarissa()
 		[ -n "$command" ] || options+=" --version"
 		COMPREPLY=($(compgen -W "$options" -- "$current"))
 	elif [ -z "$command" ]; then
-		COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor local group policy help" -- "$current"))
+		COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor leave local group policy help" -- "$current"))
 	else
 		case $command:$place in
 		get:0 | stat:0 | rm:* | reduce:[1-9]*)
 			_sarissa_names "${socket[@]}"
 			;;
 		help:0)
-			COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor local group policy plan topology sarissa.3
+			COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor leave local group policy plan topology sarissa.3
 				sarissa-control sarissa-dataplane sar_open sar_create sar_get sar_gather sar_group_create sar_reduce sar_list
 				sar_lease sar_queue_open sar_submit_get sar_strerror" -- "$current"))
 			;;

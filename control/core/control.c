@@ -372,6 +372,11 @@ void control_leave(struct control *c, uint64_t now_ns)
 	control_say_end(c, MEMBER_LEFT, now_ns);
 }
 
+bool control_has_left(const struct control *c)
+{
+	return c->cluster->members.left;
+}
+
 void control_rest(struct control *c, uint64_t now_ns)
 {
 	control_say_end(c, MEMBER_RESTING, now_ns);

@@ -271,6 +271,8 @@ uint32_t control_members(const struct control *c);
 
 /* Says goodbye to the other members. After that only running work goes on. */
 void control_leave(struct control *c, uint64_t now_ns);
+/* Whether it has, at the word of a client. */
+bool control_has_left(const struct control *c);
 /* Tells them instead that this control is about to be started again: for rest_ns the node keeps its
  * objects, its shard of the directory and its groups. */
 void control_rest(struct control *c, uint64_t now_ns);

@@ -116,6 +116,8 @@ enum session_op {
 			  with SESSION_FLAG_RETRY they do not, but a SESSION_EVENT_MISSED */
 	SESSION_GROUP, /* size: of a group_request, which follows in the same packet; timeout (of a
 			  pull) -> a group_answer, if there is one */
+	SESSION_LEAVE, /* this node leaves its cluster, and control ends -> 0; of the daemons' user
+			*/
 	SESSION_OPS,
 };
 

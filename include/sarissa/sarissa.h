@@ -671,6 +671,15 @@ int sar_lease_get(sar *s, sar_id id, sar_lease_info *out);
 int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg);
 
 /*
+ * Lets the local node leave its cluster for good, and ends its control process. The others do not
+ * count its copies any more, and what only it had may be put again. A restart of control needs none
+ * of this.
+ *
+ * Errors: -EPERM only root and the user of the daemons may. -ETIMEDOUT.
+ */
+int sar_leave(sar *s);
+
+/*
  * Queues: the calls above without waiting for them. One thread can have thousands of operations
  * under way, with constant memory and without a thread for any of them.
  *

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Daemons killed and started again: what was sealed survives, what ran goes on or fails by name."""
 
+import subprocess
+import time
+
 import netlib
 from netlib import Cluster, Task
 
@@ -385,7 +388,32 @@ def a_restarted_node_is_a_new_one():
         assert done.returncode in (3, 4), f"exit {done.returncode}: {done.stderr}"
 
 
-netlib.run(objects_survive_the_death_of_control, objects_survive_the_death_of_the_dataplane,
+def control_ended_by_a_signal_frees_no_name():
+    """As systemctl restart ends it. Others may not put its names meanwhile, and find all objects afterwards; one that
+    leaves by command is missed by nobody."""
+    netlib.need_daemons()
+    with Cluster(3, "--store", 64) as cluster, netlib.scratch() as directory:
+        names = [f"kept{i}" for i in range(6)]
+        expected = netlib.make_file(directory / "sent", 200000)
+        netlib.make_file(directory / "other", 200000)
+        for name in names:
+            put(cluster, 0, name, directory / "sent")
+        cluster.verb("kill", 0, "control", "TERM")
+        others = [cluster.start(1, "sarissa", "put", name, directory / "other", stderr=subprocess.PIPE, text=True)
+                  for name in names]
+        time.sleep(4.5)  # longer than the silence after which a control is taken for dead
+        cluster.verb("start", 0, "control")
+        for name, other in zip(names, others):
+            said = other.communicate(timeout=netlib.TASK_S)[1]
+            assert other.returncode == 1 and "exists already" in said, f"{name}: exit {other.returncode}: {said}"
+            get_matches(cluster, 2, name, directory / "got", expected)
+        cluster.must(2, "sarissa", "leave")
+        cluster.must(0, "sarissa", "rm", *names)
+        cluster.verb("start", 2, "control")
+        netlib.wait_for(lambda: cluster.run(2, "sarissa", "ls").returncode == 0, netlib.PATIENCE_S, "it is a member again")
+
+
+netlib.run(objects_survive_the_death_of_control, control_ended_by_a_signal_frees_no_name, objects_survive_the_death_of_the_dataplane,
            a_transfer_outlives_the_senders_dataplane, a_transfer_outlives_the_receivers_dataplane,
            a_transfer_outlives_the_senders_control, a_transfer_outlives_the_receivers_control,
            nobody_takes_what_a_restarting_dataplane_holds,

@@ -160,6 +160,18 @@ static const char *sessions_check(const struct session *s, const struct session_
 	return NULL;
 }
 
+/* What only this node has goes with it, so other users may not ask for it. */
+static void session_leave(struct control *c, struct session *s, const struct session_request *r)
+{
+	if (s->user && !s->client.daemons) {
+		reply_error(c, s, r->op, r->seq, -EPERM,
+			    "only root and the user of the daemons may let this node leave");
+		return;
+	}
+	control_leave(c, c->now_ns);
+	reply_error(c, s, r->op, r->seq, 0, "");
+}
+
 typedef void session_handler(struct control *c, struct session *s, const struct session_request *r);
 
 static session_handler *const session_handlers[SESSION_OPS] = {
@@ -173,6 +185,7 @@ static session_handler *const session_handlers[SESSION_OPS] = {
 	[SESSION_LEASE] = session_lease,     [SESSION_LEASE_END] = session_lease_end,
 	[SESSION_HOLD] = session_hold,	     [SESSION_RELEASE] = session_release,
 	[SESSION_EXPIRE] = session_expire,   [SESSION_WATCH] = session_watch,
+	[SESSION_LEAVE] = session_leave,
 };
 
 static bool sessions_other_version(struct control *c, struct session *s,
