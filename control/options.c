@@ -24,24 +24,24 @@ enum {
 	OPTION_NODE_UNSET = NODES_MAX,
 };
 
-#define OPTIONS(X)                                                                                \
-	X(RUNDIR, "rundir", "DIR", "where the sockets live (/run/sarissa)")                       \
-	X(NODE, "node", "I", "this node's number, from 0; auto: a seed gives one")                \
-	X(NODES, "nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...")                \
-	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment")    \
-	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")      \
-	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")       \
-	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                  \
+#define OPTIONS(X)                                                                                 \
+	X(RUNDIR, "rundir", "DIR", "where the sockets live (/run/sarissa)")                        \
+	X(NODE, "node", "I", "this node's number, from 0; auto: a seed gives one")                 \
+	X(NODES, "nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...")                 \
+	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment")     \
+	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")       \
+	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")        \
+	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                   \
 	X(RESTART_GRACE, "restart-grace", "S", "how long a restarting control is waited for (10)") \
-	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")            \
-	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)") \
-	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")     \
-	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")          \
-	X(QUOTA, "quota", "BYTES", "of objects that one user may put here; UID=BYTES: this one")  \
-	X(TOPOLOGY, "topology", "FILE", "a topology file, the same at all nodes (none)")          \
-	X(PLANNER, "planner", "NAME", "of reduces, where it fits (the best)")                     \
-	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                \
-	X(HELP, "help", NULL, "this text")                                                        \
+	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")             \
+	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)")  \
+	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")      \
+	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")           \
+	X(QUOTA, "quota", "BYTES", "of objects that one user may put here; UID=BYTES: this one")   \
+	X(TOPOLOGY, "topology", "FILE", "a topology file, the same at all nodes (none)")           \
+	X(PLANNER, "planner", "NAME", "of reduces, where it fits (the best)")                      \
+	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                 \
+	X(HELP, "help", NULL, "this text")                                                         \
 	X(VERSION, "version", NULL, "the version")
 
 enum {

@@ -62,9 +62,9 @@ static void what_it_has_put_stays(void **state)
 	assert_non_null(world_wait(w, ASKS, seq, 10 * WORLD_SECOND));
 	for (uint32_t i = 0; i < NAMES; i++)
 		for (uint32_t node = 0; node < NODES; node++)
-			assert_int_equal(world_get(w, node, 0, name_of(i), SIZE, i + 1,
-						   10 * WORLD_SECOND),
-					 0);
+			assert_int_equal(
+				world_get(w, node, 0, name_of(i), SIZE, i + 1, 10 * WORLD_SECOND),
+				0);
 	assert_int_equal(control_counters(w->node[CACHES].core)->appointed, 0);
 	world_unpin(w, ASKS, 0);
 	world_free(w);

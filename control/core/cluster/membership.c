@@ -194,9 +194,9 @@ static void members_say(struct control *c, const struct node *n, bool was, enum 
 	text_add(&t, "node ");
 	text_add_number(&t, n->number);
 	text_add(&t, n->member == MEMBER_RESTING ? " restarts its control"
-		     : live			? " is back"
-		     : n->member == MEMBER_LEFT ? " has left"
-						: " is taken for dead: nobody reaches it");
+		     : live			 ? " is back"
+		     : n->member == MEMBER_LEFT	 ? " has left"
+						 : " is taken for dead: nobody reaches it");
 	control_log(c, live || n->member == MEMBER_LEFT ? CONTROL_LOG_INFO : CONTROL_LOG_WARNING,
 		    &t);
 }
