@@ -30,19 +30,65 @@ _sarissa_names()
 	done < <(sarissa "$@" ls 2>/dev/null)
 }
 
+# All that `sarissa COMMAND --help` names; a test compares the two.
+_sarissa_options()
+{
+	case $1 in
+	"") echo "--json --help --socket --version" ;;
+	get) echo "--json --help --socket --timeout" ;;
+	put) echo "--json --help --socket --ttl --lease --lease-ttl" ;;
+	rm) echo "--json --help --socket --prefix" ;;
+	reduce)
+		echo "--json --help --socket --op --dtype --num --deadline --min --spread --wait --switch --member --timeout"
+		;;
+	status) echo "--json --help --socket --counters" ;;
+	peers) echo "--json --help --socket --over" ;;
+	top) echo "--json --help --socket --interval --once" ;;
+	local) echo "--json --help --name --store --workers --rails" ;;
+	group) echo "--json --help --count --dtype --op --policy --members --total --switch" ;;
+	plan)
+		echo "--json --help --op --size --topology --nodes --rate --latency --mtu --planner --why --simulate --dot" \
+			"--svg --last"
+		;;
+	topology) echo "--json --help --rate --latency" ;;
+	policy) echo "--json --help" ;;
+	*) echo "--json --help --socket" ;;
+	esac
+}
+
+# Options that a value follows.
+_sarissa_valued="--socket --timeout --ttl --lease --lease-ttl --prefix --over --interval --op --dtype --num --deadline --min
+	--switch --member --name --store --workers --rails --count --policy --members --size --topology --nodes --rate
+	--latency --mtu --planner --svg"
+_sarissa_commands="put get reduce rm ls watch stat status peers top doctor leave local group policy plan topology help"
+
+# The value of the option $1. False: it has none.
+_sarissa_value()
+{
+	case $1 in
+	--socket | --topology | --svg)
+		compopt -o filenames 2>/dev/null
+		COMPREPLY=($(compgen -f -- "$2"))
+		;;
+	--op) COMPREPLY=($(compgen -W "sum prod min max avg allreduce reduce" -- "$2")) ;;
+	--dtype) COMPREPLY=($(compgen -W "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64" -- "$2")) ;;
+	-*) [[ " ${_sarissa_valued//[$'\n\t']/ } " == *" $1 "* ]] ;;
+	*) false ;;
+	esac
+}
+
 _sarissa()
 {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local command="" place=0 i socket=()
+	local command="" place=0 i socket=() valued=" ${_sarissa_valued//[$'\n\t']/ } "
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--socket)
 			socket=(--socket "${COMP_WORDS[++i]}")
 			;;
-		--timeout | --ttl | --lease | --lease-ttl | --prefix | --over | --interval | --op | --dtype | --num | --name | --store | --workers)
-			((++i))
+		-?*)
+			[[ $valued != *" ${COMP_WORDS[i]} "* ]] || ((++i))
 			;;
-		-?*) ;;
 		*)
 			if [ -z "$command" ]; then
 				command=${COMP_WORDS[i]}
@@ -53,38 +99,22 @@ _sarissa()
 		esac
 	done
 	COMPREPLY=()
-	if [ "$before" = --socket ]; then
-		COMPREPLY=($(compgen -f -- "$current"))
-	elif [ "$before" = --timeout ] || [ "$before" = --over ] || [ "$before" = --interval ] || [ "$before" = --ttl ] ||
-		[ "$before" = --lease ] || [ "$before" = --lease-ttl ] || [ "$before" = --prefix ] || [ "$before" = --num ]; then
+	if _sarissa_value "$before" "$current"; then
 		return
-	elif [ "$before" = --op ]; then
-		COMPREPLY=($(compgen -W "sum prod min max avg" -- "$current"))
-	elif [ "$before" = --dtype ]; then
-		COMPREPLY=($(compgen -W "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64" -- "$current"))
 	elif [[ $current == -?* ]]; then
-		local options="--json --help --socket"
-		[ "$command" != get ] || options+=" --timeout"
-		[ "$command" != put ] || options+=" --ttl --lease --lease-ttl"
-		[ "$command" != rm ] || options+=" --prefix"
-		[ "$command" != reduce ] || options+=" --op --dtype --num --spread --wait --switch --member --timeout"
-		[ "$command" != status ] || options+=" --counters"
-		[ "$command" != peers ] || options+=" --over"
-		[ "$command" != top ] || options+=" --interval --once"
-		[ "$command" != local ] || options+=" --name --store --workers"
-		[ -n "$command" ] || options+=" --version"
-		COMPREPLY=($(compgen -W "$options" -- "$current"))
+		COMPREPLY=($(compgen -W "$(_sarissa_options "$command")" -- "$current"))
 	elif [ -z "$command" ]; then
-		COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor leave local group policy help" -- "$current"))
+		COMPREPLY=($(compgen -W "$_sarissa_commands" -- "$current"))
 	else
 		case $command:$place in
 		get:0 | stat:0 | rm:* | reduce:[1-9]*)
 			_sarissa_names "${socket[@]}"
 			;;
 		help:0)
-			COMPREPLY=($(compgen -W "put get reduce rm ls watch stat status peers top doctor leave local group policy plan topology sarissa.3
-				sarissa-control sarissa-dataplane sar_open sar_create sar_get sar_gather sar_group_create sar_reduce sar_list
-				sar_lease sar_queue_open sar_submit_get sar_strerror" -- "$current"))
+			COMPREPLY=($(compgen -W "$_sarissa_commands sarissa.3
+				sarissa-control sarissa-dataplane sarissa-switch sar_open sar_create sar_get sar_gather
+				sar_group_create sar_reduce sar_list sar_lease sar_queue_open sar_submit_get sar_strerror
+				sar_switch_join" -- "$current"))
 			;;
 		group:0)
 			COMPREPLY=($(compgen -W "create ls show rm" -- "$current"))
@@ -92,10 +122,13 @@ _sarissa()
 		policy:0)
 			COMPREPLY=($(compgen -W "show set" -- "$current"))
 			;;
-		local:0)
-			COMPREPLY=($(compgen -W "up exec kill start status down" -- "$current"))
+		topology:0)
+			COMPREPLY=($(compgen -W "check show probe flat: bcube: torus: fattree:" -- "$current"))
 			;;
-		put:1 | get:1)
+		local:0)
+			COMPREPLY=($(compgen -W "up exec env kill start status down" -- "$current"))
+			;;
+		put:1 | get:1 | topology:1)
 			compopt -o filenames 2>/dev/null
 			COMPREPLY=($(compgen -f -- "$current"))
 			;;

@@ -39,11 +39,49 @@ static void completion_knows_commands_and_options(void **state)
 	if (!getenv("COMPLETION") || shell("bash -c :") != 0)
 		SKIP("no bash here, or COMPLETION does not name the file to test");
 	assert_int_equal(shell(complete, "to", 1), 0);
-	assert_string_equal(output, "top\n");
+	assert_string_equal(output, "top topology\n");
 	assert_int_equal(shell(complete, "top --interval 5 --", 4), 0);
 	assert_string_equal(output, "--json --help --socket --interval --once\n");
 	assert_int_equal(shell(complete, "top --interval \"\"", 3), 0);
 	assert_string_equal(output, "\n");
+}
+
+/* Each command, option and verb that --help names is offered, and nothing that it does not name. */
+static void completion_is_whole(void **state)
+{
+	static const char said[] = "$CLI %s --help | grep -oE -- '--[a-z-]+' | sort -u > said; ";
+	static const char offered[] =
+		"bash -c '. \"$COMPLETION\"; COMP_WORDS=(sarissa %s --); COMP_CWORD=%d; _sarissa; "
+		"printf \"%%s\\n\" \"${COMPREPLY[@]}\"' | sort -u > offered; ";
+	if (!getenv("COMPLETION") || shell("bash -c :") != 0)
+		SKIP("no bash here, or COMPLETION does not name the file to test");
+	assert_int_equal(
+		shell("bash -c '. \"$COMPLETION\"; COMP_WORDS=(sarissa \"\"); COMP_CWORD=1; "
+		      "_sarissa; printf \"%%s\\n\" \"${COMPREPLY[@]}\"' | sort > offered; "
+		      "$CLI --help | sed -n 's/^  \\([a-z][a-z]*\\) .*/\\1/p' | sort | "
+		      "diff - offered"),
+		0);
+	assert_int_equal(shell("$CLI --help | sed -n 's/^  \\([a-z][a-z]*\\) .*/\\1/p' > commands"),
+			 0);
+	FILE *commands = fopen("commands", "r");
+	char command[32];
+	while (fscanf(commands, "%31s", command) == 1) {
+		bool other = strcmp(command, "plan") == 0 || strcmp(command, "topology") == 0;
+		if (other && shell("$CLI %s --help", command) != 0)
+			continue; /* sarissa-plan is not built */
+		shell(said, command);
+		shell(offered, command, 2);
+		/* --json, --help and --socket are said where all of them are, or once */
+		if (shell("grep -vxE -- '--(json|help|socket)' said > a; "
+			  "grep -vxE -- '--(json|help|socket|last)' offered > b; diff a b") != 0)
+			fail_msg("%s: %s", command, output);
+	}
+	fclose(commands);
+	assert_int_equal(
+		shell("$CLI local --help | sed -n 's/^  \\([a-z]*\\) .*/\\1/p' | grep . | sort > a; "
+		      "bash -c '. \"$COMPLETION\"; COMP_WORDS=(sarissa local \"\"); COMP_CWORD=2; "
+		      "_sarissa; printf \"%%s\\n\" \"${COMPREPLY[@]}\"' | sort | diff a -"),
+		0);
 }
 
 static void only_a_whole_id_is_one(void **state)
@@ -291,6 +329,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		test_cli(completion_runs_no_name),
 		test_cli(completion_knows_commands_and_options),
+		test_cli(completion_is_whole),
 		test_cli(only_a_whole_id_is_one),
 		test_cli(deletes_do_not_wait_for_each_other),
 		test_cli(wrong_options_are_named),
