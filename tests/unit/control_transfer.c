@@ -362,6 +362,53 @@ static void full_store_evicts_copies_only(void **state)
 	world_free(w);
 }
 
+/* A get with a limit of time waits for what a reader of this node gives back, one without does not:
+ * it may be that reader's. The object can be had elsewhere meanwhile. */
+static void a_get_waits_for_room_of_a_reader(void **state)
+{
+	struct world *w = two();
+	struct session_request get = world_request(SESSION_GET, "b"), limited = get;
+	struct world_reply *got;
+	uint32_t seq[3];
+
+	assert_int_equal(world_put(w, 0, 0, "a", 6000000, 1), 0);
+	assert_int_equal(world_put(w, 0, 0, "b", 6000000, 2), 0);
+	assert_int_equal(world_put(w, 1, 0, "own", 6000000, 3), 0);
+	assert_int_equal(world_get(w, 1, 0, "a", 6000000, 1, -1), 0);
+	limited.timeout_ns = 20 * (int64_t)WORLD_SECOND;
+	seq[0] = world_send(w, 1, 0, &limited);
+	world_run(w, WORLD_SECOND);
+	assert_null(world_reply_to(w, 1, seq[0]));
+	get.timeout_ns = -1;
+	seq[1] = world_send(w, 1, 0, &get);
+	limited.timeout_ns = 2 * (int64_t)WORLD_SECOND;
+	seq[2] = world_send(w, 1, 0, &limited);
+	got = world_wait(w, 1, seq[1], WORLD_SECOND);
+	assert_non_null(got);
+	assert_int_equal(got->reply.status, -ENOSPC);
+	got = world_wait(w, 1, seq[2], 3 * WORLD_SECOND);
+	assert_non_null(got);
+	assert_int_equal(got->reply.status, -ENOSPC);
+	assert_memory_equal(got->reply.text, "store full (", 12);
+	world_run(w, WORLD_SECOND);
+	assert_null(world_reply_to(w, 1, seq[0]));
+	world_unpin(w, 1, 0); /* of a */
+	got = world_wait(w, 1, seq[0], WORLD_SECOND);
+	assert_non_null(got);
+	assert_int_equal(got->reply.status, 0);
+	world_run(w, 5 * WORLD_SECOND);
+	world_unpin(w, 1, 0);
+	/* what stays however long it waits is an error at once */
+	assert_int_equal(world_put(w, 1, 0, "more", 6000000, 4), 0);
+	limited.timeout_ns = 20 * (int64_t)WORLD_SECOND;
+	limited.id = world_request(SESSION_GET, "a").id;
+	got = world_call(w, 1, 0, &limited, WORLD_SECOND);
+	assert_non_null(got);
+	assert_int_equal(got->reply.status, -ENOSPC);
+	expect_quiet(w);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +425,7 @@ int main(void)
 		cmocka_unit_test(delete_removes_every_copy),
 		cmocka_unit_test(put_again_is_another_object),
 		cmocka_unit_test(delete_while_it_arrives),
+		cmocka_unit_test(a_get_waits_for_room_of_a_reader),
 		cmocka_unit_test(full_store_evicts_copies_only),
 	};
 

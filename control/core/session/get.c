@@ -48,6 +48,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 	}
 	w->fetch = f;
 	w->await.nowait = r->timeout_ns == 0;
+	w->await.limited = r->timeout_ns > 0;
 	list_append(&f->waits, &w->await.link);
 	/* A GET with nowait still gives the directory time to answer. */
 	waits_timeout(c, w, w->await.nowait ? (int64_t)c->config.directory_ns : r->timeout_ns);

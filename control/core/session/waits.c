@@ -180,6 +180,9 @@ static void waits_fire(struct control *c, struct timer *t)
 	} else if (f && f->lost) {
 		fetch_lost_text(c, f, &why);
 		waits_end(c, w, -ENODATA, why.bytes);
+	} else if (f && fetch_waits_for_room(f)) {
+		objects_no_room(c, -ENOSPC, f->room_bytes, &why);
+		waits_end(c, w, -ENOSPC, why.bytes);
 	} else {
 		waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
 	}

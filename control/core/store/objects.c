@@ -265,6 +265,39 @@ static int objects_can_evict(struct control *c, uint64_t bytes)
 	return there >= bytes ? 0 : there + asked >= bytes ? -EAGAIN : -ENOSPC;
 }
 
+bool objects_may_fit(struct control *c, uint64_t size)
+{
+	return objects_can_evict(c, size) != -ENOSPC;
+}
+
+/* Bytes that stay: put here, and not deleted. Counted again when that was some time ago. */
+static uint64_t objects_primary_bytes(struct control *c)
+{
+	struct objects *all = &c->store->objects;
+	uint64_t bytes = 0;
+
+	if (all->primary_ns != 0 && c->now_ns - all->primary_ns < OBJECTS_PRIMARY_NS)
+		return all->primary_bytes;
+	for (uint32_t i = 0; i < c->table->slots; i++) {
+		const struct object_slot *s = &c->table->slot[i];
+
+		if (s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE &&
+		    s->flags & OBJECT_FLAG_PRIMARY && objects_at(c, i)->range)
+			bytes += allocator_bytes(&all->space, objects_at(c, i)->range);
+	}
+	all->primary_ns = c->now_ns;
+	all->primary_bytes = bytes;
+	return bytes;
+}
+
+bool objects_may_free(struct control *c, uint64_t size)
+{
+	uint64_t most = objects_bytes_max(c);
+
+	return size > most - c->store->objects.space.used_bytes &&
+	       objects_primary_bytes(c) + size <= most;
+}
+
 int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 {
 	int error;

@@ -61,6 +61,8 @@ struct object {			/* one per slot; the part that clients do not see */
 			 * reconnected yet */
 };
 
+#define OBJECTS_PRIMARY_NS UINT64_C(100000000)
+
 struct objects {
 	struct object *meta;
 	struct allocator space;	 /* of the store, up to the scratch space */
@@ -72,6 +74,7 @@ struct objects {
 	struct list late; /* came with an answer of the directory: announced later */
 	struct timer reap, later, replica_timer;
 	uint64_t scan;
+	uint64_t primary_ns, primary_bytes; /* of primary copies, and when they were counted */
 	_Atomic uint64_t **pins; /* SESSION_PINS words of each client, by number; NULL: none */
 	uint32_t pins_count;
 	uint32_t count, zombie_count;
@@ -113,6 +116,13 @@ void objects_set_staged(struct control *c, uint32_t slot);
 
 /* Bytes of copies that may be evicted, if the nodes of their pinned replicas live. */
 uint64_t objects_evictable_bytes(struct control *c);
+
+/* Whether an object of so many bytes would fit if all went that is no primary copy: what readers,
+ * writers and fetches have in use is given back some time. False as well when it fits by bytes now:
+ * then it lacks something else. */
+bool objects_may_free(struct control *c, uint64_t size);
+/* Whether objects_insert may find room by now. */
+bool objects_may_fit(struct control *c, uint64_t size);
 
 /* Makes an object, evicting others for its space; meta may be NULL: none. Sets *slot, or returns
  * -EFBIG, -ENOSPC, or -EAGAIN: there may be room when other nodes have answered (room_await,

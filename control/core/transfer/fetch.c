@@ -269,6 +269,7 @@ struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, ui
 void fetch_ask(struct control *c, struct fetch *f)
 {
 	f->state = FETCH_ASK;
+	f->room_bytes = 0;
 	f->answered = false;
 	f->asked_ns = c->now_ns;
 	timers_cancel(&c->timers, &f->timer);
@@ -285,6 +286,19 @@ void fetch_rest(struct control *c, struct fetch *f)
 	f->state = FETCH_REST;
 	serve_early(c, f);
 	fetch_timer(c, f, control_backoff(c, f->attempts));
+}
+
+void fetch_rest_roomless(struct control *c, struct fetch *f, uint64_t bytes)
+{
+	f->state = FETCH_REST;
+	f->room_bytes = bytes;
+	serve_early(c, f);
+	fetch_timer(c, f, FETCH_ROOM_NS);
+}
+
+bool fetch_waits_for_room(const struct fetch *f)
+{
+	return f->state == FETCH_REST && f->room_bytes != 0;
 }
 
 void fetch_stop(struct control *c, struct fetch *f)
@@ -395,6 +409,8 @@ static void fetch_fire(struct control *c, struct timer *t)
 
 	switch (f->state) {
 	case FETCH_REST:
+		if (f->room_bytes != 0 && fetch_still_roomless(c, f))
+			break;
 		if (members_joined(c))
 			fetch_ask(c, f);
 		else /* adopted from an earlier control process: there is no connection yet */

@@ -50,6 +50,10 @@ struct fetch_inventory {
 	bool begun;
 };
 
+#define FETCH_ROOM_NS                                                              \
+	UINT64_C(50000000) /* until it looks again: nobody tells of a released pin \
+			    */
+
 struct fetch {
 	struct idmap_node by_id;
 	struct list active;
@@ -68,7 +72,8 @@ struct fetch {
 	uint64_t lost_ns;    /* when the node died that had the last complete copy */
 	uint32_t lost;	     /* that node + 1; 0: the object is not known to be lost */
 	uint64_t room_ns; /* since when it waits for room (store/replica.h); 0: it does not wait */
-	uint64_t repair_ns;	  /* when a holder was found lost; 0: chunks have come since */
+	uint64_t room_bytes; /* REST: asked for when so many may be had, of readers; 0: at once */
+	uint64_t repair_ns;  /* when a holder was found lost; 0: chunks have come since */
 	uint64_t repair_moved_ns; /* when that holder's last chunk had come */
 	uint32_t repair_of;	  /* that holder */
 	uint32_t slot;		  /* TABLE_SLOT_NONE: no place yet */
@@ -134,6 +139,8 @@ bool fetch_adopt(struct control *c, uint32_t slot);
 /* Ends the waits with nowait, if the directory has answered. */
 void fetch_answer_nowait(struct control *c, struct fetch *f);
 /* The text of a lost object: with which node, since when, what to do. */
+/* Whether it waits until readers of this node give room back. */
+bool fetch_waits_for_room(const struct fetch *f);
 void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t);
 /* A wait has left: ends the fetch if it was the last. */
 void fetch_unwanted(struct control *c, struct fetch *f);
@@ -142,6 +149,10 @@ void fetch_unwanted(struct control *c, struct fetch *f);
 void fetch_room(struct control *c);
 /* A pause, then it asks again. */
 void fetch_rest(struct control *c, struct fetch *f);
+/* Without a booking, until so many bytes may be had. */
+void fetch_rest_roomless(struct control *c, struct fetch *f, uint64_t bytes);
+/* True: it goes on waiting for room, or has failed. */
+bool fetch_still_roomless(struct control *c, struct fetch *f);
 
 void fetch_done(struct control *c, struct fetch *f);
 /* The worker has lost the buffer. */

@@ -132,7 +132,7 @@ void fetch_room(struct control *c)
 	{
 		struct fetch *f = list_item(l, struct fetch, active);
 
-		if (f->room_ns != 0 && f->state == FETCH_REST)
+		if (f->room_ns != 0 && f->state == FETCH_REST && f->room_bytes == 0)
 			fetch_ask(c, f);
 	}
 }
@@ -146,6 +146,52 @@ static bool fetch_awaits_room(struct control *c, struct fetch *f)
 	if (c->now_ns - f->room_ns >= REPLICA_ROOM_NS && !spill_leaving(c))
 		return false;
 	fetch_rest(c, f);
+	return true;
+}
+
+/* Ends the waits that have no limit of time: one may be of the reader whose room it is. Returns
+ * true when no wait is left. */
+static bool fetch_refuse_unlimited(struct control *c, struct fetch *f, int32_t status,
+				   uint64_t bytes)
+{
+	struct text t;
+
+	objects_no_room(c, status, bytes, &t);
+	list_each(l, after, &f->waits)
+	{
+		struct await *w = list_item(l, struct await, link);
+
+		if (!w->limited)
+			c->transfer->ops->wait_ended(c, w, status, t.bytes);
+	}
+	return list_empty(&f->waits);
+}
+
+/* Waits until readers, writers or other fetches of this node give back what is no primary copy. The
+ * booking does not stand so long. False: that would not be room enough, or nobody has time. */
+static bool fetch_awaits_readers(struct control *c, struct fetch *f, const struct message_got *got)
+{
+	if (!objects_may_free(c, got->size) || fetch_refuse_unlimited(c, f, -ENOSPC, got->size))
+		return false;
+	objects_disown(c, &f->by_id.id, got->generation);
+	fetch_rest_roomless(c, f, got->size);
+	return true;
+}
+
+bool fetch_still_roomless(struct control *c, struct fetch *f)
+{
+	uint64_t bytes = f->room_bytes;
+
+	if (objects_may_fit(c, bytes))
+		return false;
+	if (!objects_may_free(c, bytes) || fetch_refuse_unlimited(c, f, -ENOSPC, bytes)) {
+		struct text t;
+
+		objects_no_room(c, -ENOSPC, bytes, &t);
+		fetch_fail(c, f, -ENOSPC, t.bytes);
+	} else {
+		fetch_rest_roomless(c, f, bytes);
+	}
 	return true;
 }
 
@@ -182,6 +228,8 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 			: -EPROTO;
 	if (error == -EAGAIN && fetch_awaits_room(c, f))
 		return error;
+	if ((error == -EAGAIN || error == -ENOSPC) && fetch_awaits_readers(c, f, got))
+		return -EAGAIN;
 	if (error) {
 		error = error == -EAGAIN ? -ENOSPC : error;
 		objects_no_room(c, error, got->size, &t);
