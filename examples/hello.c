@@ -3,6 +3,8 @@
  * Puts some objects and gets them back, all at once and in one thread.
  *
  *     cc hello.c -o hello $(pkg-config --cflags --libs sarissa)
+ *         (not installed, with the build folder B: before that
+ *         export PKG_CONFIG_PATH=B/meson-uninstalled LD_LIBRARY_PATH=B/client)
  *     ./hello                  (on a node; $SARISSA_SOCKET names another one than the host's)
  */
 #include <sarissa/sarissa.h>
