@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "internal/object_meta.h"
 #include "internal/object_table.h"
 
 struct map {
@@ -42,6 +43,17 @@ static inline bool map_holds(const struct map *m, uint64_t offset, uint64_t size
 {
 	uint64_t bytes = m->store_bytes;
 	return offset <= bytes && size <= bytes - offset;
+}
+
+/* The metadata of the object in a slot that is pinned: *bytes of them, 0: none. Its size bytes at
+ * offset lie in the store. NULL: the metadata do not. */
+static inline const void *map_meta(const struct map *m, uint32_t slot, uint64_t offset,
+				   uint64_t size, uint32_t *bytes)
+{
+	*bytes = m->table->slot[slot].meta_bytes;
+	if (*bytes > OBJECT_META_BYTES || !map_holds(m, offset + size, *bytes))
+		return NULL;
+	return m->store + offset + size;
 }
 
 struct map_range {

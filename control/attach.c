@@ -25,8 +25,12 @@ static void attach_close(int *fd)
 
 void attach_init(struct attach *a)
 {
-	*a = (struct attach){
-		.socket = -1, .store_fd = -1, .table_fd = -1, .ipc_fd = -1, .control_wake = -1};
+	*a = (struct attach){.socket = -1,
+			     .store_fd = -1,
+			     .table_fd = -1,
+			     .private_fd = -1,
+			     .ipc_fd = -1,
+			     .control_wake = -1};
 	for (unsigned w = 0; w < WORKERS_MAX; w++)
 		a->worker_wake[w] = -1;
 }
@@ -37,7 +41,7 @@ static int attach_send_request(const struct attach *a)
 					 .version = IPC_VERSION,
 					 .pid = getpid(),
 					 .has_store = a->store_fd >= 0};
-	int fds[2] = {a->store_fd, a->table_fd};
+	int fds[ATTACH_STORE_FDS] = {a->store_fd, a->table_fd, a->private_fd};
 	union attach_control control = {0};
 	struct iovec part = {&request, sizeof(request)};
 	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
@@ -136,7 +140,8 @@ static bool attach_ipc_valid(const struct attach *a)
 
 static bool attach_table_valid(const struct attach *a)
 {
-	return object_table_valid(a->table, a->table_bytes, a->store_bytes);
+	return object_table_valid(a->table, a->table_bytes, a->store_bytes) &&
+	       object_private_valid(a->private, a->private_bytes, a->table);
 }
 
 void attach_forget_old(struct attach *a)
@@ -145,11 +150,14 @@ void attach_forget_old(struct attach *a)
 		munmap(a->old_store, a->old_store_bytes);
 	if (a->old_table)
 		munmap(a->old_table, a->old_table_bytes);
+	if (a->old_private)
+		munmap(a->old_private, a->old_private_bytes);
 	a->old_store = NULL;
 	a->old_table = NULL;
+	a->old_private = NULL;
 }
 
-/* Puts store and table aside. */
+/* Puts store, table and private part aside. */
 static void attach_leave_store(struct attach *a)
 {
 	attach_forget_old(a);
@@ -157,10 +165,14 @@ static void attach_leave_store(struct attach *a)
 	a->old_store_bytes = a->store_bytes;
 	a->old_table = a->table;
 	a->old_table_bytes = a->table_bytes;
+	a->old_private = a->private;
+	a->old_private_bytes = a->private_bytes;
 	a->store = NULL;
 	a->table = NULL;
+	a->private = NULL;
 	attach_close(&a->store_fd);
 	attach_close(&a->table_fd);
+	attach_close(&a->private_fd);
 }
 
 /* Takes the descriptors over, all of them, and maps what is new. */
@@ -168,21 +180,23 @@ static int attach_take(struct attach *a, const int *fds)
 {
 	a->kept = a->store && a->reply.adopted;
 	if (a->kept) { /* the same memory: our own mapping stays */
-		close(fds[0]);
-		close(fds[1]);
+		for (unsigned i = 0; i < ATTACH_STORE_FDS; i++)
+			close(fds[i]);
 	} else {
 		attach_leave_store(a);
 		a->store_fd = fds[0];
 		a->table_fd = fds[1];
+		a->private_fd = fds[2];
 		a->store = attach_map(a->store_fd, &a->store_bytes);
 		a->table = attach_map(a->table_fd, &a->table_bytes);
+		a->private = attach_map(a->private_fd, &a->private_bytes);
 	}
-	a->ipc_fd = fds[2];
-	a->control_wake = fds[3];
+	a->ipc_fd = fds[3];
+	a->control_wake = fds[4];
 	for (unsigned w = 0; w < a->reply.workers; w++)
-		a->worker_wake[w] = fds[4 + w];
+		a->worker_wake[w] = fds[ATTACH_OWN_FDS + w];
 	a->ipc = attach_map(a->ipc_fd, &a->ipc_bytes);
-	if (a->store == NULL || a->table == NULL || a->ipc == NULL)
+	if (a->store == NULL || a->table == NULL || a->private == NULL || a->ipc == NULL)
 		return -ENOMEM;
 	if (!attach_ipc_valid(a) || !attach_table_valid(a)) {
 		attach_leave_store(a);
@@ -203,8 +217,8 @@ static int attach_check(const struct attach_reply *r, ssize_t length, unsigned f
 		return -EPROTONOSUPPORT;
 	if (r->error)
 		return r->error < 0 ? r->error : -r->error;
-	if (r->workers == 0 || r->workers > WORKERS_MAX || fds != 4 + r->workers || r->rails == 0 ||
-	    r->rails > RAILS_MAX)
+	if (r->workers == 0 || r->workers > WORKERS_MAX || fds != ATTACH_OWN_FDS + r->workers ||
+	    r->rails == 0 || r->rails > RAILS_MAX)
 		return -EPROTO;
 	return 0;
 }

@@ -11,18 +11,20 @@
 #include "internal/ring.h"
 
 struct attach {
-	int socket;		/* -1: no dataplane */
-	int store_fd, table_fd; /* -1: none yet */
+	int socket;			    /* -1: no dataplane */
+	int store_fd, table_fd, private_fd; /* -1: none yet */
 	int ipc_fd, control_wake, worker_wake[WORKERS_MAX];
 	uint8_t *store;
 	struct object_table *table;
+	struct object_private *private;
 	struct ipc_header *ipc;
 	struct ring_end commands[WORKERS_MAX], events[WORKERS_MAX];
-	uint64_t store_bytes, table_bytes, ipc_bytes;
+	uint64_t store_bytes, table_bytes, private_bytes, ipc_bytes;
 	/* What the new dataplane did not take over stays mapped until attach_forget_old. */
 	uint8_t *old_store;
 	struct object_table *old_table;
-	uint64_t old_store_bytes, old_table_bytes;
+	struct object_private *old_private;
+	uint64_t old_store_bytes, old_table_bytes, old_private_bytes;
 	struct attach_reply reply;
 	bool kept; /* the last reply adopted our store */
 };

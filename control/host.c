@@ -114,9 +114,13 @@ static void host_socket_ended(uv_poll_t *p, int status, int events)
 	host_lost_dataplane(p->data);
 }
 
+static int host_core(struct host *h, uint32_t slots);
+
 /* Clients are let in as soon as the node is one of the cluster. */
 static void host_membership(struct host *h)
 {
+	if (h->core == NULL) /* no dataplane yet */
+		return;
 	switch (control_membership(h->core)) {
 	case CONTROL_JOINING:
 		return;
@@ -153,9 +157,14 @@ static void host_rails(const struct host *h, uint32_t rails)
 static void host_begin(struct host *h)
 {
 	uint8_t *ipc = (uint8_t *)h->attach.ipc;
-	struct control_attach a = {h->attach.reply, h->attach.store, h->attach.table};
+	struct control_attach a = {h->attach.reply, h->attach.store, h->attach.table,
+				   h->attach.private};
 	int error;
 
+	if (h->core == NULL && host_core(h, a.table->slots)) {
+		host_stop(h, 1);
+		return;
+	}
 	if (!h->attach.kept) /* another store: what clients have mapped says nothing any more */
 		clients_close_all(&h->clients);
 	if (!h->attach.kept)
@@ -282,9 +291,12 @@ static void host_ends_soon(struct host *h)
 static void host_prepare(uv_prepare_t *prepare)
 {
 	struct host *h = prepare->data;
-	bool more = control_copy(h->core, host_now_ns());
 	uint64_t next, now, plan_ns;
+	bool more;
 
+	if (h->core == NULL) /* no dataplane yet */
+		return;
+	more = control_copy(h->core, host_now_ns());
 	more |= host_pump(h);
 	next = control_next_timeout(h->core);
 	now = host_now_ns();
@@ -337,7 +349,8 @@ static void host_reload(uv_signal_t *handle, int number)
 		log_info("%s: nothing to read again, as there is no --topology", strsignal(number));
 	if (t == NULL)
 		return;
-	control_network(h->core, &t->network);
+	if (h->core)
+		control_network(h->core, &t->network);
 	topology_free(h->topology);
 	h->topology = t;
 	if (h->attached)
@@ -469,7 +482,8 @@ static void host_descriptors(uint32_t sessions, uint32_t creations)
 			    (unsigned long long)may, sessions, (unsigned long long)want);
 }
 
-static int host_core(struct host *h)
+/* The core, for a table of so many slots: made when the first dataplane has attached. */
+static int host_core(struct host *h, uint32_t slots)
 {
 	const struct control_ops ops = {h,
 					host_send,
@@ -488,6 +502,7 @@ static int host_core(struct host *h)
 	void *memory;
 
 	control_config_default(&config);
+	control_config_slots(&config, slots);
 	host_descriptors(h->options->sessions, config.creations_max);
 	config.node = h->options->node;
 	config.nodes = h->options->nodes > 0 ? h->options->nodes : NODES_MAX;
@@ -502,13 +517,16 @@ static int host_core(struct host *h)
 	config.sessions_user_max = config.sessions_max - config.sessions_max / 4;
 	config.pid = getpid();
 	config.planner = h->options->planner;
-	config.network = h->options->topology ? &h->options->topology->network : NULL;
+	config.network = h->topology		? &h->topology->network
+			 : h->options->topology ? &h->options->topology->network
+						: NULL;
 	config.quota_bytes = h->options->quota_bytes;
 	config.quotas_count = h->options->quotas_count;
 	memcpy(config.quotas, h->options->quotas, sizeof(config.quotas));
 	config.spill_max = h->options->spill ? h->options->spill_max : 0;
 	config.leases = lease_file_map(h->options->rundir);
-	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed)) {
+	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed) ||
+	    getrandom(config.hash_key, sizeof(config.hash_key), 0) != sizeof(config.hash_key)) {
 		log_error("no random numbers (%s): the kernel is too old", strerror(errno));
 		return 1;
 	}
@@ -522,7 +540,7 @@ static int host_core(struct host *h)
 		control_tables(h->core, host_populate);
 	if (h->core)
 		return 0;
-	log_error("no memory for the directory: free some, or use fewer --sessions");
+	log_error("no memory for the directory: free some, or use fewer --sessions or --objects");
 	return 1;
 }
 
@@ -552,7 +570,7 @@ int host_init(struct host *h, const struct options *options)
 	notify_open(&h->notify);
 	attach_init(&h->attach);
 	h->lock_fd = lock_take(options->rundir);
-	if (h->lock_fd < 0 || host_core(h))
+	if (h->lock_fd < 0)
 		return 1;
 	report_open(&h->report, options->rundir);
 	h->report.creators = options->creators;
@@ -569,7 +587,8 @@ int host_run(struct host *h)
 	if (!h->stopping)
 		uv_run(&h->loop, UV_RUN_DEFAULT);
 	h->report.due_ns = 0; /* a last time */
-	report_write(&h->report, h->core, host_now_ns());
+	if (h->core)
+		report_write(&h->report, h->core, host_now_ns());
 	clients_leave(&h->clients);
 	/* a thread that closes something for ever keeps this process, and all that it has open */
 	attach_end(&h->attach);

@@ -8,7 +8,6 @@
 void control_config_default(struct control_config *config)
 {
 	*config = (struct control_config){
-		.table_slots = OBJECT_TABLE_SLOTS_DEFAULT,
 		.sessions_max = 1024,
 		.sessions_user_max = 768,
 		.waits_max = 32768,
@@ -33,10 +32,7 @@ void control_config_default(struct control_config *config)
 		.requesters_max = 2048,
 		.groups_max = 64,
 		.group_members_max = 4096,
-		.entries_max = 2 * OBJECT_TABLE_SLOTS_DEFAULT,
-		.copies_max = 4 * OBJECT_TABLE_SLOTS_DEFAULT,
 		.waiters_max = OBJECT_TABLE_SLOTS_DEFAULT,
-		.tombstones = OBJECT_TABLE_SLOTS_DEFAULT,
 		.inline_bytes = UINT64_C(64) << 20,
 		.quota_bytes = UINT64_MAX,
 		.references_max = 2 * HOLDS_KEPT,
@@ -67,6 +63,7 @@ void control_config_default(struct control_config *config)
 		.settle_max_ns = 30000 * MS,
 		.join_ns = 2000 * MS,
 	};
+	control_config_slots(config, OBJECT_TABLE_SLOTS_DEFAULT);
 }
 
 static bool config_power_of_two(uint64_t n)
@@ -76,10 +73,10 @@ static bool config_power_of_two(uint64_t n)
 
 static bool config_limits_valid(const struct control_config *f)
 {
-	return f->table_slots >= OBJECT_TABLE_PROBE && f->sessions_max > 0 &&
-	       f->sessions_user_max > 0 && f->waits_max > 0 && f->calls_max > 0 &&
-	       f->calls_max <= CALLS_INDEX_MASK && f->loopback_max > 0 && f->links_max > 0 &&
-	       f->conns_max > 0 && f->conns_max <= 65536 && f->stages_max > 0 &&
+	return f->table_slots > 0 && f->table_slots <= OBJECT_TABLE_SLOTS_MAX &&
+	       f->sessions_max > 0 && f->sessions_user_max > 0 && f->waits_max > 0 &&
+	       f->calls_max > 0 && f->calls_max <= CALLS_INDEX_MASK && f->loopback_max > 0 &&
+	       f->links_max > 0 && f->conns_max > 0 && f->conns_max <= 65536 && f->stages_max > 0 &&
 	       f->stages_max <= BUFFERS_MAX && f->edges_max > 0 && f->edges_max <= EDGES_MAX &&
 	       f->fetches_max > 0 && f->serves_max > 0 && f->participants_max > 0 &&
 	       f->reduces_max > 0 && f->requesters_max > 0 && f->reduce_sources_max > 0 &&
@@ -175,9 +172,17 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	return k;
 }
 
+void control_config_slots(struct control_config *config, uint32_t slots)
+{
+	config->table_slots = slots;
+	config->entries_max = 2 * slots;
+	config->copies_max = 4 * slots;
+	config->tombstones = object_private_tombstones(slots);
+}
+
 size_t control_bytes(const struct control_config *config)
 {
-	struct arena a = {NULL, 0};
+	struct arena a = {.memory = NULL};
 	struct core scratch;
 
 	if (!config_valid(config))
@@ -205,7 +210,7 @@ void control_tables(const struct control *c, void (*take)(void *memory, size_t b
 struct control *control_init(void *memory, const struct control_config *config,
 			     const struct control_ops *ops, uint64_t now_ns)
 {
-	struct arena a = {memory, 0};
+	struct arena a = {.memory = memory, .hash_key = {config->hash_key[0], config->hash_key[1]}};
 	struct control *c;
 
 	if (memory == NULL || !config_valid(config))

@@ -157,6 +157,7 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	}
 	c->memory = a->store;
 	c->table = a->table;
+	c->private = a->private;
 	if (!same)
 		error = objects_attach(c);
 	if (error)

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include "internal/control_counters.h"
 #include "internal/ipc.h"
-#include "internal/object_table.h"
+#include "internal/object_private.h"
 #include "internal/record.h"
 #include "internal/session.h"
 #include "core/message/message.h"
@@ -93,6 +93,7 @@ struct control_config {
 	uint64_t incarnation;	      /* of this process: larger than all earlier ones */
 	const uint32_t *shard_nodes;  /* configured shard owners; copied */
 	uint64_t seed;		      /* random, and never the same twice for a node */
+	uint64_t hash_key[2];	      /* random and secret: of the tables that find things by id */
 	int32_t pid;		      /* for SESSION_STATUS */
 	struct lease_kept *leases;    /* outlives control (lease/kept.h); or NULL */
 
@@ -174,10 +175,14 @@ struct control_attach {
 	struct attach_reply reply;
 	uint8_t *store;
 	struct object_table *table;
+	struct object_private *private;
 };
 
 /* Sets all limits and times to defaults; the rest to zero. */
 void control_config_default(struct control_config *config);
+
+/* The limits that follow from the number of slots of the dataplane's object table. */
+void control_config_slots(struct control_config *config, uint32_t slots);
 
 /* Bytes of memory for this configuration; 0: a field is out of its bounds. */
 size_t control_bytes(const struct control_config *config);

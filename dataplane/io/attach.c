@@ -54,8 +54,8 @@ int attach_accept(int listen_fd)
 	return -EPERM;
 }
 
-/* Keeps the first two descriptors that came along and closes any others. */
-static void take_fds(struct msghdr *m, int fds[2])
+/* Keeps the first descriptors that came along and closes any others. */
+static void take_fds(struct msghdr *m, int fds[ATTACH_STORE_FDS])
 {
 	unsigned n = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -65,7 +65,7 @@ static void take_fds(struct msghdr *m, int fds[2])
 		for (unsigned i = 0; i < count; i++) {
 			int fd;
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (n < 2)
+			if (n < ATTACH_STORE_FDS)
 				fds[n++] = fd;
 			else
 				close(fd);
@@ -73,17 +73,20 @@ static void take_fds(struct msghdr *m, int fds[2])
 	}
 }
 
-static int request_check(const struct attach_request *r, ssize_t length, const int fds[2])
+static int request_check(const struct attach_request *r, ssize_t length,
+			 const int fds[ATTACH_STORE_FDS])
 {
+	int count = 0;
 	if (length != (ssize_t)sizeof(*r) || r->magic != ATTACH_MAGIC)
 		return -EPROTO;
 	if (r->version != IPC_VERSION)
 		return -EPROTONOSUPPORT;
-	bool all = fds[0] >= 0 && fds[1] >= 0, none = fds[0] < 0 && fds[1] < 0;
-	return r->has_store > 1 || !(r->has_store ? all : none) ? -EPROTO : 0;
+	for (int i = 0; i < ATTACH_STORE_FDS; i++)
+		count += fds[i] >= 0;
+	return r->has_store > 1 || count != (r->has_store ? ATTACH_STORE_FDS : 0) ? -EPROTO : 0;
 }
 
-int attach_read_request(int fd, struct attach_request *request, int fds[2])
+int attach_read_request(int fd, struct attach_request *request, int fds[ATTACH_STORE_FDS])
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(ATTACH_FDS_MAX * sizeof(int))];
 	struct iovec io = {.iov_base = request, .iov_len = sizeof(*request)};
@@ -91,7 +94,8 @@ int attach_read_request(int fd, struct attach_request *request, int fds[2])
 			   .msg_iovlen = 1,
 			   .msg_control = control,
 			   .msg_controllen = sizeof(control)};
-	fds[0] = fds[1] = -1;
+	for (int i = 0; i < ATTACH_STORE_FDS; i++)
+		fds[i] = -1;
 	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EINTR || errno == EAGAIN ? -EAGAIN : -ECONNRESET;
@@ -99,7 +103,7 @@ int attach_read_request(int fd, struct attach_request *request, int fds[2])
 	int error = n == 0				       ? -ECONNRESET
 		    : (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? -EPROTO
 							       : request_check(request, n, fds);
-	for (int i = 0; error && i < 2; i++) {
+	for (int i = 0; error && i < ATTACH_STORE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 		fds[i] = -1;

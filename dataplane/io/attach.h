@@ -18,7 +18,7 @@ int attach_accept(int listen_fd);
 /* Reads the request. fds gets the store and the table when the request has them, else {-1, -1};
  * they are the caller's. Returns 0; -EAGAIN when it has not come yet; -ECONNRESET when the other
  * side has gone; -EPROTO or -EPROTONOSUPPORT when it does not hold. */
-int attach_read_request(int fd, struct attach_request *request, int fds[2]);
+int attach_read_request(int fd, struct attach_request *request, int fds[ATTACH_STORE_FDS]);
 
 /* Sends the reply with count descriptors. Returns 0 or -errno. */
 int attach_write_reply(int fd, const struct attach_reply *reply, const int *fds, unsigned count);

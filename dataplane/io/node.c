@@ -245,7 +245,7 @@ static void node_attach(struct node *n)
 	struct attach_request request;
 	struct attach_reply reply = {
 		.magic = ATTACH_MAGIC, .version = IPC_VERSION, .pid = getpid()};
-	int brought[2], out[ATTACH_FDS_MAX];
+	int brought[ATTACH_STORE_FDS], out[ATTACH_FDS_MAX];
 	int error = attach_read_request(n->control_fd, &request, brought);
 	if (error == -EAGAIN)
 		return;
@@ -257,11 +257,13 @@ static void node_attach(struct node *n)
 		n->control_pid = request.pid ? request.pid : -1;
 		out[0] = n->store.fd;
 		out[1] = n->table.fd;
-		out[2] = n->ipc.fd;
-		out[3] = n->control_wake;
+		out[2] = n->private.fd;
+		out[3] = n->ipc.fd;
+		out[4] = n->control_wake;
 		for (unsigned w = 0; w < n->options->workers; w++)
-			out[4 + w] = n->worker[w].wake_fd;
-		error = attach_write_reply(n->control_fd, &reply, out, 4 + n->options->workers);
+			out[ATTACH_OWN_FDS + w] = n->worker[w].wake_fd;
+		error = attach_write_reply(n->control_fd, &reply, out,
+					   ATTACH_OWN_FDS + n->options->workers);
 		log_info("control (pid %d) attached", request.pid);
 	} else if (error != -ECONNRESET) {
 		reply.error = error;

@@ -28,7 +28,7 @@ struct node {
 	struct watchdog watchdog;
 
 	/* outlive each control process; made or adopted at the first attach */
-	struct shm store, table;
+	struct shm store, table, private;
 	/* of the current or last control process */
 	struct shm ipc;
 	struct session session[WORKERS_MAX];
@@ -61,7 +61,7 @@ void session_map_store(struct node *n, unsigned k);
 /* session.c: serves a new control: memory adopted (fds, when request says so) or kept or made,
  * fresh engines and rings, workers switched over. Fills reply. Takes the fds. Returns 0, or -errno
  * with a line logged; the node then serves nobody. */
-int session_begin(struct node *n, const struct attach_request *request, int fds[2],
+int session_begin(struct node *n, const struct attach_request *request, int fds[ATTACH_STORE_FDS],
 		  struct attach_reply *reply);
 
 #endif

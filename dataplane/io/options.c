@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/wire.h"
 #include "ether.h"
+#include "internal/object_table.h"
 #include "internal/arguments.h"
 #include "internal/record.h"
 #include "log.h"
@@ -35,6 +36,7 @@ enum {
 	X(DESCRIPTORS, "descriptors", "N", "of each ring of a card: 64 to 8192 (1024)")         \
 	X(WORKERS, "workers", "W", "packet threads, 1 to 16 (1)")                               \
 	X(STORE, "store", "MIB", "size of the object store (1024)")                             \
+	X(OBJECTS, "objects", "N", "objects that the store holds at most (65536)")              \
 	X(CORES, "cores", "LIST", "pin worker w to the w-th core, such as 2,3 or 4-7")          \
 	X(BUSY_POLL, "busy-poll", NULL, "workers never sleep: for dedicated cores")             \
 	X(RATE, "rate", "MBIT", "never send faster (no bound)")                                 \
@@ -183,6 +185,11 @@ static const char *options_set_number(int id, const char *value, struct options 
 		if (!argument_number(value, 10, 1, STORE_MIB_MAX, &n))
 			return "a store has 1 to 4194304 MiB";
 		o->store_bytes = n << 20;
+		return NULL;
+	case OPTION_OBJECTS:
+		if (!argument_number(value, 10, OBJECT_TABLE_SLOTS_MIN, OBJECT_TABLE_SLOTS_MAX, &n))
+			return "a store holds 1024 to 1048576 objects";
+		o->objects = (uint32_t)n;
 		return NULL;
 	case OPTION_RATE:
 		if (!argument_number(value, 10, 0, 1000000, &n))
@@ -380,6 +387,7 @@ enum options_result options_parse(int argc, char **argv, struct options out[RAIL
 				.workers = 1,
 				.peers_max = NODES_MAX,
 				.store_bytes = 1ull << 30,
+				.objects = OBJECT_TABLE_SLOTS_DEFAULT,
 				.log_level = LOG_INFO};
 	opterr = 0;
 	for (int id, row; (id = getopt_long(argc, argv, ":", rows, &row)) != -1;) {

@@ -28,6 +28,7 @@ struct options {
 	unsigned workers;
 	uint16_t peers_max; /* connections of each worker */
 	uint64_t store_bytes;
+	uint32_t objects; /* that it holds at most */
 	bool busy_poll;
 	uint64_t rate_bps;				      /* 0: no bound */
 	uint64_t delay_target_ns, ack_delay_ns, credit_bytes; /* 0: the engine's default */

@@ -63,31 +63,33 @@ static void store_drop(struct node *n)
 		port_unmap_store(n->port, n->rails, n->store.base, n->store.bytes);
 	shm_release(&n->store);
 	shm_release(&n->table);
+	shm_release(&n->private);
 }
 
-static int store_adopt(struct node *n, int fds[2])
+static int store_adopt(struct node *n, int fds[ATTACH_STORE_FDS])
 {
-	struct shm store, table;
+	struct shm store = {.fd = -1}, table = {.fd = -1}, private = {.fd = -1};
 	int error = shm_adopt(fds[0], &store);
-	if (error) {
-		close(fds[0]);
-		close(fds[1]);
-		return error;
-	}
-	error = shm_adopt(fds[1], &table);
-	if (error)
-		close(fds[1]);
-	else if (!shm_table_valid(&table, store.bytes)) {
-		shm_release(&table);
+	if (!error)
+		error = shm_adopt(fds[1], &table);
+	if (!error && !shm_table_valid(&table, store.bytes))
 		error = -EINVAL;
-	}
+	if (!error)
+		error = shm_private_adopt(fds[2], &table, &private);
 	if (error) {
+		if (store.fd < 0)
+			close(fds[0]);
+		if (table.fd < 0)
+			close(fds[1]);
+		close(fds[2]);
+		shm_release(&table);
 		shm_release(&store);
 		return error;
 	}
 	store_drop(n);
 	n->store = store;
 	n->table = table;
+	n->private = private;
 	return 0;
 }
 
@@ -95,8 +97,12 @@ static int store_make(struct node *n)
 {
 	int error = shm_store_create(n->options->store_bytes, &n->store);
 	if (!error)
-		error = shm_table_create(n->store.bytes, n->incarnation, &n->table);
+		error = shm_table_create(n->options->objects, n->store.bytes, n->incarnation,
+					 &n->table);
+	if (!error)
+		error = shm_private_create(&n->table, &n->private);
 	if (error) {
+		shm_release(&n->table);
 		shm_release(&n->store);
 		log_error("no memory for a store of %llu MiB (%s): use a smaller --store",
 			  (unsigned long long)(n->options->store_bytes >> 20), strerror(-error));
@@ -129,7 +135,7 @@ void session_map_store(struct node *n, unsigned k)
 		log_info("port %s: the card reads payload from the store", text);
 }
 
-static int session_memory(struct node *n, bool bring, int fds[2])
+static int session_memory(struct node *n, bool bring, int fds[ATTACH_STORE_FDS])
 {
 	bool had = n->store.base != NULL;
 	int error = 0;
@@ -249,7 +255,7 @@ static void session_reply(const struct node *n, bool adopted, struct attach_repl
 	r->busy_poll = n->options->busy_poll;
 }
 
-int session_begin(struct node *n, const struct attach_request *request, int fds[2],
+int session_begin(struct node *n, const struct attach_request *request, int fds[ATTACH_STORE_FDS],
 		  struct attach_reply *reply)
 {
 	session_end(n);

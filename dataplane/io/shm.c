@@ -7,6 +7,7 @@
 #include <linux/memfd.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -124,14 +125,48 @@ int shm_store_create(uint64_t bytes, struct shm *out)
 	return error;
 }
 
-int shm_table_create(uint64_t store_bytes, uint64_t incarnation, struct shm *out)
+int shm_table_create(uint32_t slots, uint64_t store_bytes, uint64_t incarnation, struct shm *out)
 {
-	int error =
-		shm_create("sarissa-table", object_table_bytes(OBJECT_TABLE_SLOTS_DEFAULT), 0, out);
+	uint64_t seed[2];
+	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed))
+		return -EIO;
+	int error = shm_create("sarissa-table", object_table_bytes(slots), 0, out);
+	if (!error)
+		object_table_begin((struct object_table *)out->base, slots, store_bytes,
+				   incarnation, seed);
+	return error;
+}
+
+/* We keep it, and need not see it. */
+static void shm_unmap(struct shm *s)
+{
+	munmap(s->base, s->bytes);
+	s->base = NULL;
+}
+
+int shm_private_create(const struct shm *table, struct shm *out)
+{
+	const struct object_table *t = (const struct object_table *)table->base;
+	int error = shm_create("sarissa-private", object_private_bytes(t->slots), 0, out);
 	if (error)
 		return error;
-	object_table_begin((struct object_table *)out->base, OBJECT_TABLE_SLOTS_DEFAULT,
-			   store_bytes, incarnation);
+	object_private_begin((struct object_private *)out->base, t);
+	shm_unmap(out);
+	return 0;
+}
+
+int shm_private_adopt(int fd, const struct shm *table, struct shm *out)
+{
+	struct shm s;
+	int error = shm_adopt(fd, &s);
+	if (error)
+		return error;
+	bool valid = object_private_valid((const struct object_private *)s.base, s.bytes,
+					  (const struct object_table *)table->base);
+	shm_unmap(&s);
+	if (!valid)
+		return -EINVAL;
+	*out = s;
 	return 0;
 }
 

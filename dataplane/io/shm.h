@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that processes share: the store, the object table and the ipc area, each one memfd, and
- * the counters file. Main thread only.
+ * Memory that processes share: the store, the object table and its private part, and the ipc area,
+ * each one memfd, and the counters file. Main thread only.
  *
  * The fds are sealed against any change of size, so that no process that holds them can make
  * another one fault. An adopted fd must carry those seals.
@@ -11,7 +11,7 @@
 
 #include "internal/counters.h"
 #include "internal/ipc.h"
-#include "internal/object_table.h"
+#include "internal/object_private.h"
 #include "internal/peer_counters.h"
 
 struct shm {
@@ -26,8 +26,14 @@ struct shm {
  * MiB, or ordinary ones. Returns 0 or -errno. */
 int shm_store_create(uint64_t bytes, struct shm *out);
 
-/* A new, empty object table for a store of store_bytes. Returns 0 or -errno. */
-int shm_table_create(uint64_t store_bytes, uint64_t incarnation, struct shm *out);
+/* A new, empty object table of so many slots for a store of store_bytes. Returns 0 or -errno. */
+int shm_table_create(uint32_t slots, uint64_t store_bytes, uint64_t incarnation, struct shm *out);
+
+/* Its private part, which is not mapped. Returns 0 or -errno. */
+int shm_private_create(const struct shm *table, struct shm *out);
+/* The same that another process brought. Owns fd on success only. Returns 0, -EINVAL when it does
+ * not belong to the table, or another -errno. */
+int shm_private_adopt(int fd, const struct shm *table, struct shm *out);
 
 /* A new ipc area with empty rings. Returns 0 or -errno. */
 int shm_ipc_create(unsigned workers, struct shm *out);

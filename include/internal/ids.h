@@ -30,6 +30,19 @@ static inline bool object_id_equal(const struct object_id *a, const struct objec
 	return memcmp(a->bytes, b->bytes, OBJECT_ID_BYTES) == 0;
 }
 
+/*
+ * A hash of an id with a key of random numbers, of which each bit may be used. Who does not know
+ * the key cannot choose ids that fall together: NH of UMAC (Black et al., CRYPTO 1999), folded.
+ */
+static inline uint64_t object_id_hash(const uint64_t key[2], const struct object_id *id)
+{
+	uint64_t word[2];
+	memcpy(word, id->bytes, sizeof(word));
+	unsigned __int128 product = (unsigned __int128)(word[0] + key[0]) * (word[1] + key[1]);
+	uint64_t folded = (uint64_t)product ^ (uint64_t)(product >> 64);
+	return folded ^ folded >> 32;
+}
+
 /* A UDP endpoint. IPv4 addresses stand as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). */
 struct net_addr {
 	uint8_t ip[16];

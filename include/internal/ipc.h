@@ -2,16 +2,17 @@
 /*
  * The memory that control and dataplane of one node share, and how they attach.
  *
- * Memory, three memfds:
- *   store  bytes of objects, and the bitmaps of running transfers; both map it read-write
- *   table  the object table (object_table.h)
- *   ipc    this header, the rings, the message areas; private to the two processes
+ * Memory, four memfds:
+ *   store    bytes of objects, and the bitmaps of running transfers; both map it read-write
+ *   table    the object table (object_table.h)
+ *   private  more of the objects (object_private.h); only control maps it
+ *   ipc      this header, the rings, the message areas; private to the two processes
  *
  * Meeting: the dataplane listens on RUNDIR/dataplane.sock (SOCK_SEQPACKET). Control connects and
- * sends one attach_request, with the store and table fds of an earlier life of the dataplane when
- * it holds them (adoption); the dataplane answers one attach_reply with the fds
- * {store, table, ipc, control_wake, worker_wake[0..workers-1]}. The socket then stays open without
- * traffic: its end tells either side that the other has died.
+ * sends one attach_request, with the fds {store, table, private} of an earlier life of the
+ * dataplane when it holds them (adoption); the dataplane answers one attach_reply with the fds
+ * {store, table, private, ipc, control_wake, worker_wake[0..workers-1]}. The socket then stays open
+ * without traffic: its end tells either side that the other has died.
  *
  * Rings: per worker a command ring (single producer control, single consumer the worker) and an
  * event ring (the other way), of RECORD_BYTES elements (ring.h).
@@ -34,12 +35,14 @@
 #define IPC_MAGIC 0x3143504953524153ull /* "SARSIPC1" */
 
 enum {
-	IPC_VERSION = 4,	    /* with the layouts of the object table and the rings */
+	IPC_VERSION = 5,	    /* with the layouts of the object table and the rings */
 	IPC_RING_RECORDS = 4096,    /* power of two */
 	MSG_SLOT_BYTES = 72 * 1024, /* an inline object and its envelope */
 	MSG_BYTES_MAX = MSG_SLOT_BYTES,
-	MSG_SLOTS = 1024, /* per direction */
-	ATTACH_FDS_MAX = 4 + WORKERS_MAX,
+	MSG_SLOTS = 1024,     /* per direction */
+	ATTACH_STORE_FDS = 3, /* store, table, private */
+	ATTACH_OWN_FDS = 5,
+	ATTACH_FDS_MAX = ATTACH_OWN_FDS + WORKERS_MAX,
 };
 
 struct ipc_header {
@@ -64,7 +67,7 @@ struct attach_request {
 	uint32_t magic;
 	uint32_t version; /* IPC_VERSION */
 	int32_t pid;
-	uint32_t has_store; /* 1: the fds {store, table} come along */
+	uint32_t has_store; /* 1: the fds {store, table, private} come along */
 };
 
 struct attach_rail {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../table.h"
 #include "control_rig.h"
 
 #include <errno.h>
@@ -83,13 +84,14 @@ static void rig_table(struct rig *r)
 {
 	struct object_table *t = r->table;
 
-	memset(t, 0, object_table_bytes(RIG_TABLE_SLOTS));
-	object_table_begin(t, RIG_TABLE_SLOTS, RIG_STORE_BYTES, 5);
+	memset(t, 0, table_bytes(RIG_TABLE_SLOTS));
+	table_begin(t, RIG_TABLE_SLOTS, RIG_STORE_BYTES, 5);
 }
 
 static void rig_attach(struct rig *r)
 {
-	struct control_attach a = {.store = r->store, .table = r->table};
+	struct control_attach a = {
+		.store = r->store, .table = r->table, .private = table_private(r->table)};
 
 	a.reply.workers = 1;
 	a.reply.store_bytes = RIG_STORE_BYTES;
@@ -230,7 +232,7 @@ struct rig *rig_begin(void)
 		rig_core = mmap(NULL, rig_core_bytes, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		store = aligned_alloc(4096, RIG_STORE_BYTES);
-		table = aligned_alloc(64, object_table_bytes(RIG_TABLE_SLOTS));
+		table = aligned_alloc(64, table_bytes(RIG_TABLE_SLOTS));
 		CHECK(rig_core != MAP_FAILED && store && table);
 	}
 	memset(r, 0, sizeof(*r));

@@ -16,15 +16,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { STORE_BYTES = 1 << 16, SLOTS = 32, WORKERS = 2, FDS = 4 + WORKERS, ROUNDS = 3 };
+enum { STORE_BYTES = 1 << 16, SLOTS = 32, WORKERS = 2, FDS = ATTACH_OWN_FDS + WORKERS, ROUNDS = 3 };
 
 static struct {
-	struct shm store, table, ipc;
+	struct shm store, table, private, ipc;
 	struct ipc_header ipc_header; /* as they are when they are right */
 	uint8_t table_header[sizeof(struct object_table)];
+	uint8_t private_header[sizeof(struct object_private)];
 	int small_fd, wake_fd;
 	uint64_t sum; /* of what was read, so that it is */
 } rig;
+
+static const uint64_t seed[2] = {1, 2};
 
 static struct shm memory(uint64_t bytes)
 {
@@ -45,7 +48,11 @@ static void rig_once(void)
 	INPUT_MUST(shm_ipc_create(WORKERS, &rig.ipc) == 0);
 	rig.store = memory(STORE_BYTES);
 	rig.table = memory((object_table_bytes(SLOTS) + 4095) / 4096 * 4096);
-	object_table_begin((struct object_table *)rig.table.base, SLOTS, STORE_BYTES, 1);
+	object_table_begin((struct object_table *)rig.table.base, SLOTS, STORE_BYTES, 1, seed);
+	rig.private = memory((object_private_bytes(SLOTS) + 4095) / 4096 * 4096);
+	object_private_begin((struct object_private *)rig.private.base,
+			     (const struct object_table *)rig.table.base);
+	memcpy(rig.private_header, rig.private.base, sizeof(rig.private_header));
 	memcpy(rig.table_header, rig.table.base, sizeof(rig.table_header));
 	memcpy(&rig.ipc_header, rig.ipc.base, sizeof(rig.ipc_header));
 	rig.small_fd = memory(4096).fd;
@@ -62,6 +69,9 @@ static void some_headers(struct input *in)
 	input_spoil(in, t, sizeof(t), choice & 3);
 	input_spoil(in, &h, sizeof(h), choice >> 2 & 3);
 	memcpy(rig.table.base, t, sizeof(t));
+	memcpy(rig.private.base, rig.private_header, sizeof(rig.private_header));
+	if (choice & 64)
+		input_spoil(in, rig.private.base, sizeof(rig.private_header), 1);
 	memcpy(rig.ipc.base, &h, sizeof(h));
 }
 
@@ -106,58 +116,67 @@ static void touch(const void *from, uint64_t bytes)
 		rig.sum += p[0] + p[bytes - 1];
 }
 
-/* All that is looked for in it, its names too. */
+/* All that is looked for in it. */
 static void touch_table(const struct object_table *t)
 {
-	const char *names = (const char *)t + t->names_offset;
-
 	for (uint32_t i = 0; i < t->slots; i++)
 		touch(&t->slot[i], sizeof(t->slot[i]));
-	touch(names, (uint64_t)t->slots * OBJECT_NAME_BYTES);
-	touch(object_table_tombstones((struct object_table *)(uintptr_t)t), 40ull * t->slots);
-	touch(object_table_creators((struct object_table *)(uintptr_t)t), 16ull * t->slots);
+	for (uint32_t i = 0; i < t->buckets; i++)
+		touch(object_table_bucket(t, i), sizeof(struct object_bucket));
+}
+
+static void touch_private(struct object_private *p)
+{
+	touch(p->note, p->slots * sizeof(*p->note));
+	touch(object_private_tombstone(p), p->tombstones * sizeof(struct object_tombstone));
+	touch((uint8_t *)p + object_private_texts(p->slots, 0),
+	      object_private_bytes(p->slots) - object_private_texts(p->slots, 0));
 }
 
 /* ---- the dataplane reads -------------------------------------------------------------------- */
 
-static void adopt(int fds[2])
+static void adopt(const int fds[ATTACH_STORE_FDS])
 {
-	struct shm store, table;
+	struct shm store = {.fd = -1}, table = {.fd = -1}, private = {.fd = -1};
 
-	if (shm_adopt(fds[0], &store) < 0) {
+	if (shm_adopt(fds[0], &store) < 0)
 		close(fds[0]);
+	if (shm_adopt(fds[1], &table) < 0)
 		close(fds[1]);
-		return;
+	if (store.base && table.base && shm_table_valid(&table, store.bytes)) {
+		touch(store.base, store.bytes);
+		touch_table((const struct object_table *)table.base);
+		shm_private_adopt(fds[2], &table, &private);
 	}
-	if (shm_adopt(fds[1], &table) < 0) {
-		close(fds[1]);
-	} else {
-		if (shm_table_valid(&table, store.bytes)) {
-			touch(store.base, store.bytes);
-			touch_table((const struct object_table *)table.base);
-		}
-		shm_release(&table);
-	}
+	if (private.fd < 0)
+		close(fds[2]);
+	shm_release(&private);
+	shm_release(&table);
 	shm_release(&store);
+}
+
+static bool none(const int fds[ATTACH_STORE_FDS])
+{
+	return fds[0] == -1 && fds[1] == -1 && fds[2] == -1;
 }
 
 static void run_request(struct input *in, const int pair[2])
 {
 	struct attach_request right = {.magic = ATTACH_MAGIC, .version = IPC_VERSION}, got;
-	int fds[2] = {rig.store.fd, rig.table.fd};
+	int fds[ATTACH_STORE_FDS] = {rig.store.fd, rig.table.fd, rig.private.fd};
 	uint8_t choice = input_byte(in), bytes[sizeof(right) + 8] = {0};
 
 	right.has_store = choice & 1;
 	memcpy(bytes, &right, sizeof(right));
 	input_spoil(in, bytes, sizeof(right), choice >> 1 & 1);
 	packet_send(in, pair[1], bytes, sizeof(right) + (choice & 4 ? 8 : 0), fds,
-		    right.has_store ? 2 : 0);
+		    right.has_store ? ATTACH_STORE_FDS : 0);
 	int r = attach_read_request(pair[0], &got, fds);
-	INPUT_MUST(r == 0 || (fds[0] == -1 && fds[1] == -1));
+	INPUT_MUST(r == 0 || none(fds));
 	if (r == 0 && got.has_store)
 		adopt(fds);
 	else
-		INPUT_MUST(fds[0] == -1 && fds[1] == -1);
+		INPUT_MUST(none(fds));
 }
 
 /* ---- control reads -------------------------------------------------------------------------- */
@@ -182,7 +201,7 @@ static void run_reply(struct input *in, const int pair[2])
 				     .workers = WORKERS,
 				     .rails = 2,
 				     .store_bytes = STORE_BYTES};
-	int fds[FDS] = {rig.store.fd, rig.table.fd, rig.ipc.fd,
+	int fds[FDS] = {rig.store.fd, rig.table.fd, rig.private.fd, rig.ipc.fd,
 			rig.wake_fd,  rig.wake_fd,  rig.wake_fd};
 	struct attach a;
 
@@ -202,6 +221,7 @@ static void run_reply(struct input *in, const int pair[2])
 		}
 		touch(a.store, a.store_bytes);
 		touch_table(a.table);
+		touch_private(a.private);
 		touch_rings(&a);
 		for (unsigned k = 0; k < a.reply.rails; k++)
 			touch(a.reply.rail[k].port, strlen(a.reply.rail[k].port));
@@ -212,11 +232,15 @@ static void run_reply(struct input *in, const int pair[2])
 	a.old_table = a.table;
 	a.old_store_bytes = a.store_bytes;
 	a.old_table_bytes = a.table_bytes;
+	a.old_private = a.private;
+	a.old_private_bytes = a.private_bytes;
 	attach_forget_old(&a);
 	if (a.store_fd >= 0)
 		close(a.store_fd);
 	if (a.table_fd >= 0)
 		close(a.table_fd);
+	if (a.private_fd >= 0)
+		close(a.private_fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -23,6 +23,8 @@ static struct {
 	uint64_t sum; /* of what was read, so that it is */
 } rig;
 
+static const uint64_t seed[2] = {1, 2};
+
 static int memory(uint64_t bytes)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -55,7 +57,7 @@ static sar_id some_id(struct input *in)
 static void some_table(struct input *in)
 {
 	memset(rig.table, 0, object_table_bytes(SLOTS));
-	object_table_begin(rig.table, SLOTS, STORE_BYTES, 1);
+	object_table_begin(rig.table, SLOTS, STORE_BYTES, 1, seed);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct object_slot *slot = &rig.table->slot[i];
 
@@ -65,6 +67,9 @@ static void some_table(struct input *in)
 		slot->size = 64;
 		slot->watermark = 64;
 		slot->chunk_bytes = 64;
+		struct object_key key = object_table_key(rig.table, &slot->id);
+		object_table_bucket(rig.table, key.bucket)->place[i] =
+			object_place_make(key.mark, input_byte(in) % 16 ? i : i * 77);
 	}
 	input_spoil(in, rig.table->slot, sizeof(struct object_slot) * 4, input_byte(in) % 4);
 }
@@ -312,7 +317,7 @@ static void run_map(struct input *in)
 	uint8_t choice = input_byte(in);
 	struct map m;
 
-	object_table_begin(&header, SLOTS, STORE_BYTES, 1);
+	object_table_begin(&header, SLOTS, STORE_BYTES, 1, seed);
 	input_spoil(in, &header, sizeof(header), choice & 3);
 	INPUT_MUST(pwrite(rig.table_fd, &header, sizeof(header), 0) == sizeof(header));
 	if (choice & 4)

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "../table.h"
 #include "control_rig.h"
 #include "internal/reduce.h"
 #include "session_groups.h"
@@ -441,9 +442,8 @@ static void spoil_table(struct rig *r, struct rig_input *in)
 		size_t room = sizeof(struct object_slot);
 
 		if (slot & 0x80) {
-			start = (uint8_t *)r->table + r->table->names_offset +
-				(size_t)(slot % 8) * OBJECT_NAME_BYTES;
-			room = OBJECT_NAME_BYTES;
+			start = (uint8_t *)&table_private(r->table)->note[slot % 8];
+			room = sizeof(struct object_note);
 		}
 		memcpy(start + at % (room - sizeof(v) + 1), &v, sizeof(v));
 	}

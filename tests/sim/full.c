@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../table.h"
 #include "full.h"
 
 #include <assert.h>
@@ -364,8 +365,9 @@ static void full_workers_start(struct full *f)
 static void full_attach(struct full *f, bool adopted)
 {
 	struct node *n = f->n;
-	struct control_attach a = {.store = n->store.base,
-				   .table = (struct object_table *)n->table.base};
+	struct object_table *table = (struct object_table *)n->table.base;
+	struct control_attach a = {
+		.store = n->store.base, .table = table, .private = table_private(table)};
 	struct full_call c = {.f = f, .entry = ENTRY_ATTACH, .data = &a};
 	f->events_head = f->events_count = 0;
 	mailbox_init(&f->mailbox, f->mailbox_memory, f->group->arena, n->msg_tx.base,
@@ -460,8 +462,8 @@ static void full_table(struct full *f)
 {
 	struct object_table *t = (struct object_table *)f->n->table.base;
 	memset(t, 0, f->n->table.bytes);
-	object_table_begin(t, f->n->options.table_slots, f->n->store.bytes,
-			   prng_mix(f->group->w->seed + ++f->life));
+	table_begin(t, f->n->options.table_slots, f->n->store.bytes,
+		    prng_mix(f->group->w->seed + ++f->life));
 }
 
 void full_lose_store(struct full *f)

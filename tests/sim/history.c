@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../table.h"
 #include "history.h"
 
 #include <errno.h>
@@ -199,9 +200,10 @@ uint64_t history_held(const struct clients *c, uint32_t name)
 static uint64_t history_tombstone_at(const struct clients *c, uint32_t node, uint32_t name)
 {
 	struct object_table *table = (struct object_table *)c->g->full[node].n->table.base;
-	const struct object_tombstone *g = object_table_tombstones(table);
+	struct object_private *private = table_private(table);
+	const struct object_tombstone *g = object_private_tombstone(private);
 	uint64_t newest = 0;
-	for (uint32_t i = 0; i < table->slots; i++)
+	for (uint32_t i = 0; i < private->tombstones; i++)
 		if (g[i].generation > newest && g[i].id.bytes[5] == name)
 			newest = g[i].generation;
 	return newest;

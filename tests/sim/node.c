@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../table.h"
 #include "node.h"
 
 #include <assert.h>
@@ -52,12 +53,8 @@ static struct node_ids node_ids_new(uint32_t count)
 static void node_memory(struct node *n, const struct node_options *o)
 {
 	n->store = memory_map_poisoned(o->store_bytes);
-	n->table = memory_map(object_table_bytes(o->table_slots));
-	struct object_table *t = (struct object_table *)n->table.base;
-	t->magic = OBJECT_TABLE_MAGIC;
-	t->slots = o->table_slots;
-	t->slot_bytes = sizeof(struct object_slot);
-	t->store_bytes = n->store.bytes;
+	n->table = memory_map(table_bytes(o->table_slots));
+	table_begin((struct object_table *)n->table.base, o->table_slots, n->store.bytes, 0);
 }
 
 void node_init(struct node *n, struct world *w, uint32_t index, const struct node_options *o)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shell around each real control core: its queue of events, its clock, its one client. */
+#include "../table.h"
 #include "scale.h"
 
 #include <assert.h>
@@ -269,7 +270,8 @@ static void node_log(void *arg, enum control_log_level level, const char *text)
 
 static void node_attach(struct scale_node *n)
 {
-	struct control_attach a = {.store = n->store, .table = n->table};
+	struct control_attach a = {
+		.store = n->store, .table = n->table, .private = table_private(n->table)};
 	struct session_request r = {
 		.magic = SESSION_MAGIC, .version = SESSION_VERSION, .op = SESSION_ATTACH};
 	int session;
@@ -288,8 +290,8 @@ static void node_attach(struct scale_node *n)
 
 static void node_table(struct scale_node *n)
 {
-	n->table = node_map(object_table_bytes(SCALE_TABLE_SLOTS));
-	object_table_begin(n->table, SCALE_TABLE_SLOTS, node_store_bytes(n->s), n->index + 1);
+	n->table = node_map(table_bytes(SCALE_TABLE_SLOTS));
+	table_begin(n->table, SCALE_TABLE_SLOTS, node_store_bytes(n->s), n->index + 1);
 }
 
 static void node_open(struct scale *s, uint32_t index)
@@ -333,7 +335,7 @@ static void node_close(struct scale_node *n)
 	scale_flow_die(n);
 	munmap(n->core, n->core_bytes);
 	munmap(n->store, node_store_bytes(n->s));
-	munmap(n->table, object_table_bytes(SCALE_TABLE_SLOTS));
+	munmap(n->table, table_bytes(SCALE_TABLE_SLOTS));
 	free(n->pins);
 	free(n->conns);
 	free(n->conn_of);

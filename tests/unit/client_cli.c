@@ -556,7 +556,7 @@ static void top_shows_groups(void **state)
 	struct client *c = *state;
 	c->fake.hook = group_hook;
 	write_counters(COUNTERS_COUNT, 0);
-	assert_int_equal(shell("for g in sgd lost; do echo x | $CLI put .group/$g -; done"), 0);
+	assert_int_equal(shell("for g in lost sgd; do echo x | $CLI put .group/$g -; done"), 0);
 	assert_int_equal(shell("$CLI top --once --interval 0.01"), 0);
 	assert_int_equal(strncmp(output, "this node   1, over ", 20), 0);
 	assert_non_null(strstr(output, "; 1 of 2 nodes are up\n"

@@ -73,6 +73,25 @@ void fake_state(struct fake *f, uint32_t slot, enum object_state state)
 	fake_write_end(&f->table->slot[slot]);
 }
 
+/* Gives the object of a slot a place in the index, and takes it from those that have gone. */
+static void fake_index(struct fake *f, uint32_t slot)
+{
+	struct object_key key = object_table_key(f->table, &f->table->slot[slot].id);
+	for (unsigned k = 0; k < 2 * OBJECT_BUCKET_PLACES; k++) {
+		if (k == OBJECT_BUCKET_PLACES)
+			key.bucket = object_key_other(f->table, key.bucket, key.mark);
+		_Atomic uint64_t *place =
+			&object_table_bucket(f->table, key.bucket)->place[k % OBJECT_BUCKET_PLACES];
+		uint32_t i = (uint32_t)*place - 1;
+		if (i < FAKE_SLOTS && i != slot && f->table->slot[i].state != OBJECT_FREE &&
+		    f->table->slot[i].state != OBJECT_ZOMBIE)
+			continue;
+		*place = object_place_make(key.mark, slot);
+		return;
+	}
+	CHECK(!"two buckets are full");
+}
+
 /* Under lock. -1 when the store or the table is full. */
 int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
 		  enum object_state state)
@@ -81,8 +100,7 @@ int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
 	uint64_t room = (size + 4095) / 4096 * 4096;
 	if (f->used + room > FAKE_STORE_BYTES)
 		return -1;
-	uint32_t i = object_table_home(f->table, id);
-	for (uint32_t k = 0; k < OBJECT_TABLE_PROBE; k++, i = (i + 1) & (FAKE_SLOTS - 1)) {
+	for (uint32_t i = 0; i < FAKE_SLOTS; i++) {
 		struct object_slot *s = &f->table->slot[i];
 		if (s->state != OBJECT_FREE)
 			continue;
@@ -94,6 +112,7 @@ int64_t fake_make(struct fake *f, const struct object_id *id, uint64_t size,
 		atomic_store(&s->watermark, 0);
 		s->state = (uint16_t)state;
 		fake_write_end(s);
+		fake_index(f, i);
 		memset(f->name[i], 0, sizeof(f->name[i]));
 		f->used += room;
 		return i;
@@ -488,6 +507,7 @@ static void *fake_run(void *arg)
 
 static void fake_memory(struct fake *f)
 {
+	static const uint64_t seed[2] = {1, 2};
 	f->table_bytes = object_table_bytes(FAKE_SLOTS);
 	f->store_fd = memfd_create("store", MFD_CLOEXEC);
 	f->table_fd = memfd_create("table", MFD_CLOEXEC);
@@ -496,7 +516,7 @@ static void fake_memory(struct fake *f)
 	f->store = mmap(NULL, FAKE_STORE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f->store_fd, 0);
 	f->table = mmap(NULL, f->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->table_fd, 0);
 	CHECK(f->store != MAP_FAILED && f->table != MAP_FAILED);
-	object_table_begin(f->table, FAKE_SLOTS, FAKE_STORE_BYTES, 1);
+	object_table_begin(f->table, FAKE_SLOTS, FAKE_STORE_BYTES, 1, seed);
 }
 
 static void fake_listen(struct fake *f)

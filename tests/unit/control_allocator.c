@@ -16,7 +16,7 @@ struct fixture {
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct arena arena = {NULL, 0};
+	struct arena arena = {.memory = NULL};
 
 	allocator_carve(&f->a, &arena, RANGES);
 	f->memory = arena.memory = aligned_alloc(64, (arena.bytes + 127) & ~(size_t)63);
@@ -170,7 +170,7 @@ static void timers_fire_in_order(void **state)
 	struct fixture *f = *state;
 	static struct timer timer[TIMERS];
 	static uint8_t memory[(TIMERS + 1) * sizeof(void *) + 64] __attribute__((aligned(64)));
-	struct arena arena = {memory, 0};
+	struct arena arena = {.memory = memory};
 	struct timers ts;
 	uint64_t set = 0, late = 0;
 

@@ -116,7 +116,7 @@ static int32_t replay_ask(uint32_t step, uint64_t member, uint64_t clock, const 
 static void replay_begin(unsigned policy)
 {
 	const struct groups_limits limits = {1, 4, 64};
-	struct arena a = {NULL, 0};
+	struct arena a = {.memory = NULL};
 	struct groups scratch;
 
 	free(replay.memory);
@@ -124,7 +124,7 @@ static void replay_begin(unsigned policy)
 	memset(&replay, 0, sizeof(replay));
 	replay.memory = aligned_alloc(64, (a.bytes + 63) / 64 * 64);
 	memset(replay.memory, 0, a.bytes);
-	a = (struct arena){replay.memory, 0};
+	a = (struct arena){.memory = replay.memory};
 	groups_carve(&replay.groups, &a, &limits);
 	groups_init(&replay.groups, &replay_ops, 0);
 	replay.groups.now_ns = 1;

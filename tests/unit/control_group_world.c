@@ -786,13 +786,13 @@ void world_run(struct world *w, uint64_t ns)
 static void world_make(struct world *w)
 {
 	const struct groups_limits limits = {4, 64, 256};
-	struct arena a = {NULL, 0};
+	struct arena a = {.memory = NULL};
 	struct groups scratch;
 
 	groups_carve(&scratch, &a, &limits);
 	w->memory = aligned_alloc(64, (a.bytes + 63) / 64 * 64);
 	memset(w->memory, 0, a.bytes);
-	a = (struct arena){w->memory, 0};
+	a = (struct arena){.memory = w->memory};
 	w->groups = calloc(1, sizeof(*w->groups));
 	groups_carve(w->groups, &a, &limits);
 	groups_init(w->groups, &w->ops, w->home);

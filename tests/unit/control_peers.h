@@ -3,6 +3,7 @@
 #ifndef SARISSA_TESTS_UNIT_CONTROL_PEERS_H
 #define SARISSA_TESTS_UNIT_CONTROL_PEERS_H
 
+#include "../table.h"
 #include "control_test.h"
 #include "core/state.h"
 
@@ -66,9 +67,9 @@ static inline void on_log(void *arg, enum control_log_level level, const char *t
 
 static inline struct object_table *make_table(void)
 {
-	struct object_table *t = calloc(1, object_table_bytes(SLOTS));
+	struct object_table *t = calloc(1, table_bytes(SLOTS));
 
-	object_table_begin(t, SLOTS, STORE, 77);
+	table_begin(t, SLOTS, STORE, 77);
 	return t;
 }
 
@@ -103,6 +104,7 @@ static inline struct fixture *begin_of(bool seeds, uint32_t nodes)
 	f->store = calloc(1, STORE);
 	f->table = make_table();
 	a.store = f->store;
+	a.private = table_private(f->table);
 	a.table = f->table;
 	a.reply.workers = 1;
 	a.reply.store_bytes = STORE;

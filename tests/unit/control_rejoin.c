@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What clients held and did when control died: what the next one lets them go on with, and whom. */
+#include "../table.h"
 #include "control_test.h"
 #include "control_world.h"
 #include "core/state.h"
@@ -316,11 +317,10 @@ static void spoil(struct world *w, uint32_t slot, int how)
 		s->offset = UINT64_MAX - 4095;
 		break;
 	case 8:
-		s->id.bytes[0] ^= 0x80; /* its home is far from here */
+		s->meta_bytes = 7; /* it has none */
 		break;
 	default:
-		memset((char *)t + t->names_offset + (size_t)slot * OBJECT_NAME_BYTES, 'x',
-		       OBJECT_NAME_BYTES);
+		table_private(t)->note[slot].text += (uint32_t)how << 8;
 	}
 }
 
@@ -362,7 +362,7 @@ static void a_state_that_cannot_be(void **state)
 		if (how == 0)
 			s->state = OBJECT_SEALED; /* half of it */
 		else
-			s->creator = 0;
+			table_private(l.w->node[0].table)->note[l.object.slot].process = 0;
 		l.w->old_clients = false;
 		world_start_control(l.w, 0);
 		world_run(l.w, WORLD_SECOND);

@@ -133,7 +133,7 @@ static inline int setup(void **state)
 		on_settled, on_redirect, on_keep,   on_alone,	  on_down,    on_beyond,
 		on_evict,   NULL,	 NULL,	    NULL,	  NULL};
 	struct control_config config;
-	struct arena arena = {NULL, 0};
+	struct arena arena = {.memory = NULL};
 
 	control_config_default(&config);
 	config.nodes = NODES;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "../table.h"
 #include "control_world.h"
 
 #include <errno.h>
@@ -150,7 +151,8 @@ static void world_ops_memory_drop(void *arg, uint32_t slot)
 static void world_attach(struct world_node *n, bool adopted)
 {
 	struct world *w = n->world;
-	struct control_attach a = {.store = n->store, .table = n->table};
+	struct control_attach a = {
+		.store = n->store, .table = n->table, .private = table_private(n->table)};
 
 	mailbox_init(&n->mailbox, n->mailbox_memory, w->arena, n->msg_tx, WORLD_MSG_SLOTS,
 		     n->msg_rx, WORLD_MSG_SLOTS);
@@ -281,8 +283,8 @@ static void world_make_table(struct world_node *n)
 {
 	struct object_table *t = n->table;
 
-	memset(t, 0, object_table_bytes(WORLD_TABLE_SLOTS));
-	object_table_begin(t, WORLD_TABLE_SLOTS, n->world->store_bytes, ++n->incarnation);
+	memset(t, 0, table_bytes(WORLD_TABLE_SLOTS));
+	table_begin(t, WORLD_TABLE_SLOTS, n->world->store_bytes, ++n->incarnation);
 }
 
 void world_lose_store(struct world *w, uint32_t node)
@@ -365,7 +367,7 @@ struct world *world_new(uint32_t nodes, uint32_t workers, uint64_t store_bytes, 
 		madvise(n->store, store_bytes, MADV_HUGEPAGE); /* to be touched is quicker so */
 		n->disk.store = n->store;
 		n->leases = world_memory(sizeof(*n->leases));
-		n->table = world_memory(object_table_bytes(WORLD_TABLE_SLOTS));
+		n->table = world_memory(table_bytes(WORLD_TABLE_SLOTS));
 		n->msg_tx = world_memory((size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES);
 		n->msg_rx = world_memory((size_t)WORLD_MSG_SLOTS * MSG_SLOT_BYTES);
 		n->mailbox_memory = world_memory(mailbox_bytes(WORLD_MSG_SLOTS, WORLD_MSG_SLOTS));
@@ -400,7 +402,7 @@ void world_free(struct world *w)
 		if (n->core)
 			world_kill_control(w, i);
 		munmap(n->store, w->store_bytes);
-		munmap(n->table, object_table_bytes(WORLD_TABLE_SLOTS));
+		munmap(n->table, table_bytes(WORLD_TABLE_SLOTS));
 		disk_end(&n->disk);
 		munmap(n->leases, sizeof(*n->leases));
 		munmap(n->msg_tx, area);

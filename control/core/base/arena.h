@@ -28,6 +28,7 @@ struct pool {
 struct arena {
 	uint8_t *memory;
 	size_t bytes;
+	uint64_t hash_key[2]; /* of the tables in it that find things by id: random and secret */
 };
 
 static inline void *arena_carve(struct arena *a, size_t bytes)

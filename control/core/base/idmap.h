@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Items by object id: an intrusive chained table. Ids are hashes already, or bytes that a local
- * client chose: a bad choice slows its own node down, bounded by the size of the pool behind.
+ * Items by object id: an intrusive chained table. Clients may choose the bytes of an id, so the
+ * hash has a secret key: nobody can choose ids that fall into one chain.
  */
 #ifndef SARISSA_CONTROL_CORE_BASE_IDMAP_H
 #define SARISSA_CONTROL_CORE_BASE_IDMAP_H
@@ -17,9 +17,17 @@ struct idmap_node {
 struct idmap {
 	struct idmap_node **bucket;
 	uint32_t mask;
+	uint64_t key[2];
 };
 
 #define idmap_item(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
+
+/* The key of tables in that arena. With none in the arena any numbers do. */
+static inline void idmap_key(const struct arena *a, uint64_t key[2])
+{
+	key[0] = a->hash_key[0] ^ 0x9e3779b97f4a7c15ull;
+	key[1] = a->hash_key[1] ^ 0xc2b2ae3d27d4eb4full;
+}
 
 /* Room for about so many items; the memory must be zero. */
 static inline void idmap_carve(struct idmap *m, struct arena *a, uint32_t items)
@@ -30,21 +38,12 @@ static inline void idmap_carve(struct idmap *m, struct arena *a, uint32_t items)
 		buckets *= 2;
 	m->bucket = arena_carve(a, buckets * sizeof(*m->bucket));
 	m->mask = buckets - 1;
-}
-
-static inline uint32_t idmap_hash(const struct object_id *id)
-{
-	uint64_t a, b;
-
-	memcpy(&a, id->bytes, 8);
-	memcpy(&b, id->bytes + 8, 8);
-	a = (a ^ b) * 0x9e3779b97f4a7c15ull; /* Fibonacci hashing: Knuth, TAOCP 3, 6.4 */
-	return (uint32_t)(a >> 32);
+	idmap_key(a, m->key);
 }
 
 static inline uint32_t idmap_bucket(const struct idmap *m, const struct object_id *id)
 {
-	return idmap_hash(id) & m->mask;
+	return (uint32_t)object_id_hash(m->key, id) & m->mask;
 }
 
 static inline struct idmap_node *idmap_find(const struct idmap *m, const struct object_id *id)

@@ -39,7 +39,8 @@ struct control {
 	struct attach_reply dataplane;
 	uint8_t *memory;	    /* the store's bytes */
 	struct object_table *table; /* NULL before the first attach */
-	uint32_t workers;	    /* of our dataplane; 0 before the first attach */
+	struct object_private *private;
+	uint32_t workers; /* of our dataplane; 0 before the first attach */
 
 	struct room_cluster *cluster;
 	struct room_directory *directory;

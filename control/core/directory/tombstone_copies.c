@@ -15,10 +15,10 @@ void tombstone_copies_init(struct control *c)
 
 void tombstone_copies_attach(struct control *c)
 {
-	struct object_table *t = c->table;
+	struct object_private *p = c->table ? c->private : NULL;
 
-	directory_keep_tombstones(&c->directory->shard, t ? object_table_tombstones(t) : NULL,
-				  t ? t->slots : 0, t ? &t->horizon : NULL);
+	directory_keep_tombstones(&c->directory->shard, p ? object_private_tombstone(p) : NULL,
+				  p ? p->tombstones : 0, p ? &p->horizon : NULL);
 	tombstone_copies_sweep(c);
 }
 

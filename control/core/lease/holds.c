@@ -6,7 +6,9 @@
 
 static struct hold **holds_bucket(struct control *c, const struct object_id *id)
 {
-	return &c->lease->leases.bucket[idmap_hash(id) & c->lease->leases.bucket_mask];
+	const struct leases *l = &c->lease->leases;
+
+	return &l->bucket[(uint32_t)object_id_hash(l->bucket_key, id) & l->bucket_mask];
 }
 
 struct hold *holds_find(struct control *c, const struct object_id *id, const struct lease *lease)

@@ -12,6 +12,7 @@ void leases_carve(struct leases *l, struct arena *a, const struct control_config
 	pool_carve(&l->uses, a, sizeof(struct lease_use), 2 * config->leases_max);
 	pool_carve(&l->holds, a, sizeof(struct hold), config->holds_max);
 	idmap_carve(&l->by_number, a, config->leases_max);
+	idmap_key(a, l->bucket_key);
 	l->bucket_mask = 15;
 	while (l->bucket_mask + 1 < config->holds_max)
 		l->bucket_mask = 2 * l->bucket_mask + 1;

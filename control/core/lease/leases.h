@@ -89,6 +89,7 @@ struct leases {
 	struct idmap by_number;
 	struct hold **bucket; /* holds by id */
 	uint32_t bucket_mask;
+	uint64_t bucket_key[2]; /* of its hash */
 	struct list dirty;
 	uint32_t sending;
 	uint32_t sweep; /* next hold of a sweep over unacknowledged ones; UINT32_MAX: none */

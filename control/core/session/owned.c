@@ -84,17 +84,17 @@ static void owners_add(struct control *c, uint32_t slot, uint32_t user)
 
 	if (o == NULL)
 		return;
-	o->bytes += owners_cost(c->table->slot[slot].size);
+	o->bytes += owners_cost(objects_bytes(c, slot));
 	o->objects++;
 	objects_at(c, slot)->owned = o;
 }
 
 void owners_charge(struct control *c, uint32_t slot, uint32_t user)
 {
-	struct object_creator *creator = &object_table_creators(c->table)[slot];
+	struct object_note *note = &c->private->note[slot];
 
-	creator->user = user;
-	creator->owned = owners_mark(&c->table->slot[slot]);
+	note->user = user;
+	note->owned = owners_mark(&c->table->slot[slot]);
 	owners_add(c, slot, user);
 }
 
@@ -105,7 +105,7 @@ void owners_discharge(struct control *c, struct object *object)
 	object->owned = NULL;
 	if (o == NULL)
 		return;
-	o->bytes -= owners_cost(c->table->slot[objects_slot(c, object)].size);
+	o->bytes -= owners_cost(objects_bytes(c, objects_slot(c, object)));
 	if (--o->objects > 0)
 		return;
 	idmap_remove(&owners_all(c)->by_number, &o->by_number);
@@ -126,11 +126,11 @@ void owners_attach(struct control *c)
 		pool_give(pool, o);
 	}
 	for (uint32_t i = 0; i < c->table->slots; i++) {
-		const struct object_creator *creator = &object_table_creators(c->table)[i];
+		const struct object_note *note = &c->private->note[i];
 		const struct object_slot *s = &c->table->slot[i];
 
 		if (s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE &&
-		    creator->owned == owners_mark(s))
-			owners_add(c, i, creator->user);
+		    note->owned == owners_mark(s))
+			owners_add(c, i, note->user);
 	}
 }

@@ -134,7 +134,7 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	struct text t;
 	int error;
 
-	memcpy(name, objects_name(c, slot), sizeof(name));
+	objects_copy_name(c, slot, name);
 	list_remove(&w->await.link);
 	objects_kill(c, slot, "");
 	control_generation_after(c, generation);
@@ -245,11 +245,11 @@ static bool session_left_behind(struct control *c, const struct session *s, uint
 {
 	const struct object_slot *image = &c->table->slot[slot];
 	const struct object *o = objects_at(c, slot);
-	const struct object_creator *creator = &object_table_creators(c->table)[slot];
+	const struct object_note *note = &c->private->note[slot];
 
 	return image->state == OBJECT_CREATING && o->unclaimed && s->client.process != 0 &&
-	       image->creator == s->client.process && creator->user == s->client.user &&
-	       creator->birth == s->client.birth;
+	       note->process == s->client.process && note->user == s->client.user &&
+	       note->birth == s->client.birth;
 }
 
 bool session_left_staged(struct control *c, const struct session *s)

@@ -100,7 +100,7 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	m->have.rate = o->rate;
 	o->rate = 0;
 	replica_describe(c, slot, &m->have);
-	memcpy(m->have.name, objects_name(c, slot), sizeof(m->have.name));
+	objects_copy_name(c, slot, m->have.name);
 }
 
 static bool objects_announced(struct control *c, struct call *call, const struct message *answer)

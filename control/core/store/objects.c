@@ -4,6 +4,14 @@
 #include "room.h"
 #include "events.h"
 
+enum {
+	LOOKS_MAX = 65536, /* objects that one turn looks at for nothing */
+	EVICTABLE_LOOKS_MAX = 4 * LOOKS_MAX,
+	SLOTS_SHARE = 1024, /* of the slots one is freed at a time, when all are in use */
+};
+
+static void objects_strike(struct control *c, uint32_t slot, const char *why);
+
 struct object *objects_at(struct control *c, uint32_t slot)
 {
 	assert(slot < c->table->slots);
@@ -13,16 +21,6 @@ struct object *objects_at(struct control *c, uint32_t slot)
 uint32_t objects_slot(struct control *c, const struct object *o)
 {
 	return (uint32_t)(o - c->store->objects.meta);
-}
-
-const char *objects_name(struct control *c, uint32_t slot)
-{
-	return (const char *)c->table + c->table->names_offset + (uint64_t)slot * OBJECT_NAME_BYTES;
-}
-
-const struct object_meta *objects_meta(struct control *c, uint32_t slot)
-{
-	return &objects_at(c, slot)->described;
 }
 
 /* The writer's half of the sequence lock: object_slot_read has the other. */
@@ -50,21 +48,6 @@ void objects_set_staged(struct control *c, uint32_t slot)
 	sequence_written(&s->sequence);
 }
 
-uint32_t objects_find(struct control *c, const struct object_id *id)
-{
-	uint32_t home = object_table_home(c->table, id);
-
-	for (uint32_t k = 0; k < OBJECT_TABLE_PROBE; k++) {
-		uint32_t i = (home + k) & (c->table->slots - 1);
-		const struct object_slot *s = &c->table->slot[i];
-
-		if (s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE &&
-		    object_id_equal(&s->id, id))
-			return i;
-	}
-	return TABLE_SLOT_NONE;
-}
-
 bool objects_is(struct control *c, uint32_t slot, uint64_t generation)
 {
 	const struct object_slot *s;
@@ -86,6 +69,8 @@ static void objects_free(struct control *c, uint32_t slot)
 		allocator_give(&c->store->objects.space, o->range);
 	memset(o, 0, sizeof(*o));
 	objects_set_state(c, slot, OBJECT_FREE);
+	texts_give(c, c->private->note[slot].text);
+	slots_give(c, slot);
 }
 
 /* Marks the objects that clients have pinned. The fence orders the state written before, which
@@ -155,6 +140,8 @@ static void objects_give_up_unclaimed(struct control *c)
 	}
 }
 
+static void objects_reap_later(struct control *c);
+
 static void objects_reap_fire(struct control *c, struct timer *t)
 {
 	if (c->store->objects.old_clients)
@@ -164,24 +151,49 @@ static void objects_reap_fire(struct control *c, struct timer *t)
 	objects_reap(c);
 }
 
+static void objects_reap_later(struct control *c)
+{
+	timers_set(&c->timers, &c->store->objects.reap, c->now_ns + c->config.pins_ns,
+		   objects_reap_fire);
+}
+
+/* As the last scan of pins found it. */
+static bool objects_try_free(struct control *c, struct object *o)
+{
+	if (o->holds > 0 || objects_in_use(c, o))
+		return false;
+	objects_free(c, objects_slot(c, o));
+	return true;
+}
+
 void objects_reap(struct control *c)
 {
 	struct objects *os = &c->store->objects;
+	uint32_t looks = os->zombie_count < LOOKS_MAX ? os->zombie_count : LOOKS_MAX;
 
 	if (!list_empty(&os->unclaimed))
-		timers_set(&c->timers, &os->reap, c->now_ns + c->config.pins_ns, objects_reap_fire);
+		objects_reap_later(c);
 	if (list_empty(&os->zombies))
 		return;
 	objects_scan_pins(c);
-	list_each(l, after, &os->zombies)
-	{
-		struct object *o = list_item(l, struct object, link);
+	while (looks-- > 0) {
+		struct list *l = list_first(&os->zombies);
 
-		if (o->holds == 0 && !objects_in_use(c, o))
-			objects_free(c, objects_slot(c, o));
+		if (objects_try_free(c, list_item(l, struct object, link)))
+			continue;
+		list_remove(l);
+		list_append(&os->zombies, l);
 	}
 	if (!list_empty(&os->zombies))
-		timers_set(&c->timers, &os->reap, c->now_ns + c->config.pins_ns, objects_reap_fire);
+		objects_reap_later(c);
+}
+
+/* Only this one: others are looked at by the timer. */
+static void objects_reap_one(struct control *c, struct object *o)
+{
+	objects_scan_pins(c);
+	if (!objects_try_free(c, o))
+		objects_reap_later(c);
 }
 
 static bool objects_unused(struct control *c, const struct object *o)
@@ -194,29 +206,66 @@ static bool objects_may_go(struct control *c, const struct object *o)
 	return objects_unused(c, o) && replica_lives(c, o) == REPLICA_LIVES;
 }
 
-/* Evicts the least recently used copy. Returns false when none may be evicted. */
-static bool objects_evict(struct control *c)
+/* Copies that leave: readers find them no more, unless one was faster. */
+static uint32_t objects_leave(struct control *c, struct list *leaving)
 {
+	uint32_t count = 0;
+
 	objects_scan_pins(c);
-	list_each(l, after, &c->store->objects.lru)
+	list_each(l, after, leaving)
 	{
 		struct object *o = list_item(l, struct object, link);
 		uint32_t slot = objects_slot(c, o);
-		struct object_slot *s = &c->table->slot[slot];
+		const struct object_slot *s = &c->table->slot[slot];
 
-		if (!objects_may_go(c, o))
-			continue;
-		objects_set_state(c, slot, OBJECT_ZOMBIE);
-		if (objects_pinned(c, slot)) { /* a reader was faster */
+		list_remove(&o->link);
+		if (objects_in_use(c, o)) {
 			objects_set_state(c, slot, OBJECT_SEALED);
+			list_append(&c->store->objects.lru, &o->link);
 			continue;
 		}
 		c->counters.evictions++;
 		objects_disown(c, &s->id, s->generation);
-		objects_kill(c, slot, "evicted");
-		return true;
+		objects_strike(c, slot, "evicted");
+		if (!objects_try_free(c, o))
+			objects_reap_later(c);
+		count++;
 	}
-	return false;
+	return count;
+}
+
+/* Evicts copies, the least recently used first, until it has evicted so many, or so many bytes.
+ * Returns how many. What is in use goes to the end of the list: it is used recently. */
+static uint32_t objects_evict(struct control *c, uint32_t count, uint64_t bytes)
+{
+	struct list *lru = &c->store->objects.lru, leaving;
+	uint32_t looks = 0, idle = 0;
+
+	list_init(&leaving);
+	objects_scan_pins(c);
+	for (struct list *l = lru->next, *after; l != lru; l = after) {
+		struct object *o = list_item(l, struct object, link);
+		uint64_t more = allocator_bytes(&c->store->objects.space, o->range);
+
+		after = l->next;
+		if (idle > LOOKS_MAX || looks++ == c->table->slots)
+			break;
+		if (!objects_may_go(c, o)) {
+			idle++;
+			if (objects_unused(c, o))
+				continue;
+			list_remove(l);
+			list_append(lru, l);
+			continue;
+		}
+		objects_set_state(c, objects_slot(c, o), OBJECT_ZOMBIE);
+		list_remove(l);
+		list_append(&leaving, l);
+		if (--count == 0 || more >= bytes)
+			break;
+		bytes -= more;
+	}
+	return objects_leave(c, &leaving);
 }
 
 static uint64_t objects_bytes_max(const struct control *c)
@@ -226,6 +275,7 @@ static uint64_t objects_bytes_max(const struct control *c)
 
 uint64_t objects_evictable_bytes(struct control *c)
 {
+	uint32_t looks = 0;
 	uint64_t bytes = 0;
 
 	objects_scan_pins(c);
@@ -233,6 +283,8 @@ uint64_t objects_evictable_bytes(struct control *c)
 	{
 		const struct object *o = list_item(l, struct object, link);
 
+		if (looks++ > EVICTABLE_LOOKS_MAX)
+			break;
 		if (objects_unused(c, o) && replica_elsewhere(c, o))
 			bytes += allocator_bytes(&c->store->objects.space, o->range);
 	}
@@ -244,6 +296,7 @@ uint64_t objects_evictable_bytes(struct control *c)
 static int objects_can_evict(struct control *c, uint64_t bytes)
 {
 	uint64_t there = objects_bytes_max(c) - c->store->objects.space.used_bytes, asked = 0;
+	uint32_t idle = 0;
 
 	objects_scan_pins(c);
 	list_each(l, after, &c->store->objects.lru)
@@ -252,15 +305,15 @@ static int objects_can_evict(struct control *c, uint64_t bytes)
 		uint64_t more = allocator_bytes(&c->store->objects.space, o->range);
 		enum replica_state state;
 
-		if (there + asked >= bytes)
+		if (there + asked >= bytes || idle > LOOKS_MAX)
 			break;
-		if (!objects_unused(c, o))
-			continue;
-		state = replica_lives(c, o);
+		state = objects_unused(c, o) ? replica_lives(c, o) : REPLICA_GONE;
 		if (state == REPLICA_LIVES)
 			there += more;
 		else if (state == REPLICA_ASKED)
 			asked += more;
+		else
+			idle++;
 	}
 	return there >= bytes ? 0 : there + asked >= bytes ? -EAGAIN : -ENOSPC;
 }
@@ -300,9 +353,14 @@ bool objects_may_free(struct control *c, uint64_t size)
 
 int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 {
+	uint64_t more = bytes;
 	int error;
 
 	*range = allocator_take(&c->store->objects.space, bytes);
+	if (*range == 0 && c->store->objects.zombie_count > 0) {
+		objects_reap(c);
+		*range = allocator_take(&c->store->objects.space, bytes);
+	}
 	if (*range)
 		return 0;
 	error = objects_can_evict(c, bytes);
@@ -310,63 +368,101 @@ int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 		return -EAGAIN;
 	if (error)
 		return error;
-	while ((*range = allocator_take(&c->store->objects.space, bytes)) == 0)
-		if (!objects_evict(c)) { /* enough bytes, but not in one piece */
+	more -= objects_bytes_max(c) - c->store->objects.space.used_bytes < bytes
+			? objects_bytes_max(c) - c->store->objects.space.used_bytes
+			: bytes;
+	while ((*range = allocator_take(&c->store->objects.space, bytes)) == 0) {
+		if (!objects_evict(c, UINT32_MAX, more)) { /* enough bytes, not in one piece */
 			objects_can_evict(c, UINT64_MAX);
 			return c->store->pinned.asks > 0 || spill_make_room(c, bytes) ? -EAGAIN
 										      : -ENOSPC;
 		}
+		more = 0; /* one by one, until there is a piece */
+	}
 	return 0;
 }
 
-static uint32_t objects_free_slot(struct control *c, const struct object_id *id)
+/* A slot, which a copy gives up when all are in use. 0, -ENOSPC, or -EAGAIN: perhaps when the nodes
+ * of pinned replicas have answered. */
+static int objects_take_slot(struct control *c, uint32_t *slot)
 {
-	uint32_t home = object_table_home(c->table, id);
+	uint32_t some = 1 + c->table->slots / SLOTS_SHARE;
 
-	for (uint32_t k = 0; k < OBJECT_TABLE_PROBE; k++) {
-		uint32_t i = (home + k) & (c->table->slots - 1);
-
-		if (c->table->slot[i].state == OBJECT_FREE)
-			return i;
+	*slot = slots_take(c);
+	if (*slot == TABLE_SLOT_NONE) {
+		objects_reap(c);
+		*slot = slots_take(c);
 	}
-	return TABLE_SLOT_NONE;
+	if (*slot == TABLE_SLOT_NONE && objects_evict(c, some, UINT64_MAX))
+		*slot = slots_take(c);
+	if (*slot != TABLE_SLOT_NONE)
+		return 0;
+	return c->store->pinned.asks > 0 ? -EAGAIN : -ENOSPC;
 }
 
 static void objects_fill(struct control *c, uint32_t slot, const struct object_id *id,
-			 const char *name, uint64_t size, uint64_t generation, uint32_t chunk_bytes)
+			 const char *name, const struct object_meta *meta, uint64_t size)
 {
+	uint32_t text = texts_write(c, name, meta);
 	struct object_slot *s = objects_write(c, slot);
-	char *name_out = (char *)(uintptr_t)objects_name(c, slot);
-	size_t length = strnlen(name, OBJECT_NAME_MAX);
 
-	memset(name_out, 0, OBJECT_NAME_BYTES);
-	memcpy(name_out, name, length);
+	c->private->note[slot].text = text;
 	crash_point();
+	c->private->note[slot].process = 0;
 	s->id = *id;
 	s->flags = 0;
-	crash_point();
-	s->generation = generation;
 	crash_point();
 	s->offset = allocator_offset(&c->store->objects.space, objects_at(c, slot)->range);
 	s->size = size;
 	crash_point();
-	s->chunk_bytes = chunk_bytes;
-	s->creator = 0;
+	s->meta_bytes = meta ? meta->bytes : 0;
 	atomic_store_explicit(&s->watermark, 0, memory_order_relaxed);
 	sequence_written(&s->sequence);
 }
 
+/* Where readers of this node find it. */
+static void objects_put_meta(struct control *c, uint32_t slot)
+{
+	const struct object_meta *m = objects_meta(c, slot);
+	const struct object_slot *s = &c->table->slot[slot];
+
+	if (m->bytes)
+		memcpy(c->memory + s->offset + s->size, m->data, m->bytes);
+}
+
+uint64_t objects_bytes(const struct control *c, uint32_t slot)
+{
+	return c->table->slot[slot].size + c->table->slot[slot].meta_bytes;
+}
+
 void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who)
 {
+	struct object_note *note = &c->private->note[slot];
+
 	crash_point();
-	object_table_creators(c->table)[slot] =
-		(struct object_creator){.birth = who->birth,
-					.user = who->user,
-					.owned = object_table_creators(c->table)[slot].owned};
+	note->birth = who->birth;
+	note->user = who->user;
 	atomic_signal_fence(memory_order_release); /* this process may be killed: the record is
 						      valid before it is named */
 	crash_point();
-	c->table->slot[slot].creator = who->process;
+	note->process = who->process;
+}
+
+/* The place and the slot of a new object. */
+static int objects_place(struct control *c, uint64_t bytes, uint32_t *slot, uint32_t *range)
+{
+	int error;
+
+	if (bytes > objects_bytes_max(c))
+		return -EFBIG;
+	error = objects_allocate(c, bytes, range);
+	if (error)
+		return error;
+	error = objects_take_slot(c, slot);
+	if (error)
+		allocator_give(&c->store->objects.space, *range);
+	c->store->objects.table_full = error == -ENOSPC;
+	return error;
 }
 
 int objects_insert(struct control *c, const struct object_id *id, const char *name,
@@ -374,32 +470,32 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 		   uint32_t chunk_bytes, enum object_state state, uint32_t *slot)
 {
 	uint32_t range, i;
+	struct object_slot *s;
 	struct object *o;
 	int error;
 
-	if (size > objects_bytes_max(c))
-		return -EFBIG;
-	error = objects_allocate(c, size, &range);
-	if (error == -EAGAIN)
-		return error;
-	i = range ? objects_free_slot(c, id) : TABLE_SLOT_NONE;
-	if (i == TABLE_SLOT_NONE) {
-		if (range)
-			allocator_give(&c->store->objects.space, range);
+	c->store->objects.table_full = false;
+	error = objects_place(c, size + (meta ? meta->bytes : 0), &i, &range);
+	if (error == -ENOSPC)
 		c->counters.store_full++;
-		return -ENOSPC;
-	}
+	if (error)
+		return error;
 	o = objects_at(c, i);
 	memset(o, 0, sizeof(*o));
 	list_init(&o->waits);
 	list_init(&o->serves);
 	list_init(&o->mirrors);
 	o->range = range;
-	if (meta)
-		o->described = *meta;
 	c->store->objects.count++;
-	objects_fill(c, i, id, name, size, generation, chunk_bytes);
-	objects_set_state(c, i, state);
+	objects_fill(c, i, id, name, meta, size);
+	objects_put_meta(c, i);
+	s = objects_write(c, i);
+	s->generation = generation;
+	s->chunk_bytes = chunk_bytes;
+	crash_point();
+	s->state = (uint16_t)state;
+	sequence_written(&s->sequence);
+	slots_enter(c, i);
 	*slot = i;
 	return 0;
 }
@@ -443,6 +539,8 @@ void objects_restored(struct control *c, uint32_t slot)
 	struct object_slot *s = objects_write(c, slot);
 
 	s->offset = allocator_offset(&c->store->objects.space, o->range);
+	objects_put_meta(c, slot);
+	crash_point();
 	s->state = OBJECT_SEALED;
 	sequence_written(&s->sequence);
 	list_append(&c->store->spills.kept, &o->link);
@@ -461,13 +559,14 @@ void objects_appoint(struct control *c, uint32_t slot)
 	objects_announce(c, slot); /* the directory gets the value of a small object back */
 }
 
-void objects_kill(struct control *c, uint32_t slot, const char *why)
+static void objects_strike(struct control *c, uint32_t slot, const char *why)
 {
 	struct object *o = objects_at(c, slot);
 
 	if (c->table->slot[slot].state == OBJECT_SPILLED)
 		spill_killed(c, slot);
 	objects_set_state(c, slot, OBJECT_ZOMBIE);
+	slots_leave(c, slot);
 	list_remove(&o->link);
 	list_append(&c->store->objects.zombies, &o->link);
 	c->store->objects.zombie_count++;
@@ -482,7 +581,14 @@ void objects_kill(struct control *c, uint32_t slot, const char *why)
 	if (o->stage)
 		buffers_drop_stage(c, o->stage);
 	c->store->ops->gone(c, &c->table->slot[slot].id);
-	objects_reap(c);
+}
+
+void objects_kill(struct control *c, uint32_t slot, const char *why)
+{
+	struct object *o = objects_at(c, slot);
+
+	objects_strike(c, slot, why);
+	objects_reap_one(c, o);
 }
 
 static void objects_kill_as(struct control *c, uint32_t slot, uint16_t flag, int32_t status,
@@ -518,7 +624,7 @@ void objects_release(struct control *c, uint32_t slot)
 	assert(o->holds > 0);
 	o->holds--;
 	if (o->holds == 0 && c->table->slot[slot].state == OBJECT_ZOMBIE)
-		objects_reap(c);
+		objects_reap_one(c, o);
 }
 
 void objects_progress(struct control *c, uint32_t slot)
@@ -556,6 +662,15 @@ void objects_no_room(struct control *c, int error, uint64_t size, struct text *t
 		text_add(t, " bytes, the store of this node ");
 		text_add_number(t, objects_bytes_max(c));
 		text_add(t, ": start it with a larger --store");
+		return;
+	}
+	if (c->store->objects.table_full) {
+		text_add(t, "table full (");
+		text_add_number(t, c->store->objects.count);
+		text_add(t, " of ");
+		text_add_number(t, c->table->slots);
+		text_add(t, " objects): delete objects, or start sarissa-dataplane with a larger "
+			    "--objects");
 		return;
 	}
 	text_add(t, "store full (");

@@ -9,11 +9,12 @@
 #define SARISSA_CONTROL_CORE_STORE_OBJECTS_H
 
 #include "core/base/allocator.h"
-#include "internal/object_meta.h"
-#include "internal/object_table.h"
+#include "internal/object_private.h"
 #include "core/base/list.h"
 #include "core/message/message.h"
 #include "core/base/timers.h"
+#include "slots.h"
+#include "texts.h"
 
 struct control;
 struct call;
@@ -40,7 +41,6 @@ struct object {			/* one per slot; the part that clients do not see */
 	struct participant *participant; /* CREATING: a reduce builds it */
 	struct creation *creation; /* CREATING: a client writes it in a private staging buffer */
 	struct call *announce;
-	struct object_meta described;
 	uint64_t pinned_scan; /* the last scan that found a pin */
 	uint64_t rate;	      /* bytes per second at which it arrived, until that is announced */
 	uint32_t range;
@@ -51,6 +51,8 @@ struct object {			/* one per slot; the part that clients do not see */
 	uint32_t replica_unknown; /* times in a row that the directory knew none */
 	uint64_t replica_incarnation;
 	uint64_t replica_store; /* its store_incarnation; 0: not known */
+	bool found;		/* objects_find finds it */
+	bool indexed;		/* so do clients */
 	bool hidden;		/* of a participant: not announced */
 	bool gathered;		/* of a participant: assembled from segments, not a sum */
 	bool changed;		/* changed while the announcement was under way */
@@ -65,6 +67,10 @@ struct object {			/* one per slot; the part that clients do not see */
 
 struct objects {
 	struct object *meta;
+	struct slots slots;
+	struct texts texts;
+	uint64_t *order;	 /* two for each slot, of objects_attach */
+	bool table_full;	 /* the last objects_insert found no slot */
 	struct allocator space;	 /* of the store, up to the scratch space */
 	uint64_t scratch_offset; /* where the space of objects ends */
 	struct list lru;	 /* oldest first */
@@ -73,6 +79,7 @@ struct objects {
 	struct list unclaimed;
 	struct list late; /* came with an answer of the directory: announced later */
 	struct timer reap, later, replica_timer;
+	uint32_t replica_sweep; /* next slot of a look for pinned replicas */
 	uint64_t scan;
 	uint64_t primary_ns, primary_bytes; /* of primary copies, and when they were counted */
 	_Atomic uint64_t **pins; /* SESSION_PINS words of each client, by number; NULL: none */
@@ -102,8 +109,13 @@ uint32_t objects_find(struct control *c, const struct object_id *id);
 /* Whether the slot still is that object (and not a zombie). */
 bool objects_is(struct control *c, uint32_t slot, uint64_t generation);
 const char *objects_name(struct control *c, uint32_t slot);
+/* With zeroes behind it. */
+void objects_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BYTES]);
 /* Until the object is gone. Never NULL: without metadata its length is 0. */
 const struct object_meta *objects_meta(struct control *c, uint32_t slot);
+
+/* Bytes that it takes in the store: its own and its metadata. */
+uint64_t objects_bytes(const struct control *c, uint32_t slot);
 
 /* Only the word that readers see. */
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
@@ -114,7 +126,8 @@ void objects_set_creator(struct control *c, uint32_t slot, const struct control_
 /* A client writes it in a private staging buffer. */
 void objects_set_staged(struct control *c, uint32_t slot);
 
-/* Bytes of copies that may be evicted, if the nodes of their pinned replicas live. */
+/* Bytes of copies that may be evicted, if the nodes of their pinned replicas live. With very many
+ * copies it is less than that: not all are looked at. */
 uint64_t objects_evictable_bytes(struct control *c);
 
 /* Whether an object of so many bytes would fit if all went that is no primary copy: what readers,
@@ -164,7 +177,7 @@ void objects_restored(struct control *c, uint32_t slot);
 /* Frees the zombies that nobody uses any more. */
 void objects_reap(struct control *c);
 
-/* Writes why there was no room for an object of that size (objects_insert). */
+/* Writes why there was no room for an object of that size (the last objects_insert). */
 struct text;
 void objects_no_room(struct control *c, int error, uint64_t size, struct text *t);
 

@@ -10,6 +10,9 @@
 enum {
 	STORE_GRAIN_BYTES = 4096,
 	SCRATCH_BYTES_MIN = 64 * 1024,
+	ORDER_SHIFT = 24, /* below it a slot, above the offset in grains */
+	ORDER_DIGIT_BITS = 10,
+	ORDER_DIGITS = 1 << ORDER_DIGIT_BITS,
 	SCRATCH_SHARE = 128, /* of the store: at 1,408-byte chunks 88 whole-store bitmaps */
 };
 
@@ -17,6 +20,9 @@ void objects_carve(struct objects *o, struct arena *a, const struct control_conf
 {
 	o->meta = arena_carve(a, sizeof(*o->meta) * config->table_slots);
 	o->pins = arena_carve(a, sizeof(*o->pins) * config->sessions_max);
+	o->order = arena_carve(a, 2 * sizeof(*o->order) * config->table_slots);
+	slots_carve(&o->slots, a, config->table_slots);
+	texts_carve(&o->texts, a, config->table_slots);
 	allocator_carve(&o->space, a, config->table_slots);
 }
 
@@ -24,11 +30,9 @@ static bool objects_table_valid(const struct control *c)
 {
 	const struct object_table *t = c->table;
 
-	return t->magic == OBJECT_TABLE_MAGIC && t->slots >= OBJECT_TABLE_PROBE &&
-	       (t->slots & (t->slots - 1)) == 0 && t->slots <= c->config.table_slots &&
-	       t->slot_bytes == sizeof(struct object_slot) &&
-	       t->names_offset == sizeof(*t) + (uint64_t)t->slots * sizeof(struct object_slot) &&
-	       t->store_bytes >= 2 * SCRATCH_BYTES_MIN;
+	return object_table_valid(t, UINT64_MAX, t->store_bytes) &&
+	       object_private_valid(c->private, UINT64_MAX, t) &&
+	       t->slots <= c->config.table_slots && t->store_bytes >= 2 * SCRATCH_BYTES_MIN;
 }
 
 /* Zeroes it, but does not write to pages that are zero: those of unused slots stay unallocated. */
@@ -57,6 +61,10 @@ static void objects_reset(struct control *c)
 	list_init(&o->late);
 	list_init(&o->unclaimed);
 	spill_init(c);
+	slots_reset(c);
+	texts_reset(c);
+	o->table_full = false;
+	o->replica_sweep = 0;
 	o->count = o->zombie_count = o->announcing = 0;
 	o->sweep = TABLE_SLOT_NONE;
 	timers_cancel(&c->timers, &o->reap);
@@ -80,46 +88,31 @@ static bool objects_keeps(const struct control *c, uint32_t slot)
 	       (atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) == 0 &&
 	       s->offset % STORE_GRAIN_BYTES == 0 &&
 	       s->offset <= c->store->objects.scratch_offset &&
-	       s->size <= c->store->objects.scratch_offset - s->offset;
+	       s->size <= c->store->objects.scratch_offset - s->offset &&
+	       s->meta_bytes <= c->store->objects.scratch_offset - s->offset - s->size;
 }
 
-static bool objects_after(const struct control *c, uint32_t a, uint32_t b)
+/* Sorts o->order, of count values, by what is above ORDER_SHIFT: by digits, the least first. */
+static void objects_sort(struct objects *o, uint32_t slots, uint32_t count)
 {
-	return c->table->slot[a].offset > c->table->slot[b].offset;
-}
+	uint64_t *from = o->order, *to = o->order + slots, all = 0;
 
-/* Heap sort by offset. The array is struct object.range, which is not used otherwise here. */
-static void objects_sift(struct control *c, uint32_t at, uint32_t count)
-{
-	struct object *m = c->store->objects.meta;
+	for (uint32_t i = 0; i < count; i++)
+		all |= from[i];
+	for (unsigned shift = ORDER_SHIFT; shift < 64 && all >> shift; shift += ORDER_DIGIT_BITS) {
+		uint32_t before[1 << ORDER_DIGIT_BITS] = {0}, sum = 0;
 
-	for (;;) {
-		uint32_t child = 2 * at + 1, held = m[at].range;
+		for (uint32_t i = 0; i < count; i++)
+			before[from[i] >> shift & (ORDER_DIGITS - 1)]++;
+		for (uint32_t k = 0; k < ORDER_DIGITS; k++) {
+			uint32_t here = before[k];
 
-		if (child >= count)
-			return;
-		if (child + 1 < count && objects_after(c, m[child + 1].range, m[child].range))
-			child++;
-		if (!objects_after(c, m[child].range, held))
-			return;
-		m[at].range = m[child].range;
-		m[child].range = held;
-		at = child;
-	}
-}
-
-static void objects_sort(struct control *c, uint32_t count)
-{
-	struct object *m = c->store->objects.meta;
-
-	for (uint32_t i = count / 2; i-- > 0;)
-		objects_sift(c, i, count);
-	for (uint32_t end = count; end > 1; end--) {
-		uint32_t last = m[0].range;
-
-		m[0].range = m[end - 1].range;
-		m[end - 1].range = last;
-		objects_sift(c, 0, end - 1);
+			before[k] = sum;
+			sum += here;
+		}
+		for (uint32_t i = 0; i < count; i++)
+			to[before[from[i] >> shift & (ORDER_DIGITS - 1)]++] = from[i];
+		memcpy(from, to, sizeof(*from) * count);
 	}
 }
 
@@ -128,7 +121,9 @@ static void objects_entomb(struct control *c, uint32_t slot)
 {
 	struct object_slot *s = &c->table->slot[slot];
 
-	if (s->state == OBJECT_FETCHING || (s->state == OBJECT_CREATING && s->creator == 0))
+	slots_leave(c, slot);
+	if (s->state == OBJECT_FETCHING ||
+	    (s->state == OBJECT_CREATING && c->private->note[slot].process == 0))
 		s->flags |= OBJECT_FLAG_REPLACED;
 	objects_set_state(c, slot, OBJECT_ZOMBIE);
 	list_append(&c->store->objects.zombies, &c->store->objects.meta[slot].link);
@@ -144,8 +139,18 @@ static bool objects_sound(struct control *c, uint32_t slot)
 	return objects_valid(s->generation, s->size, s->chunk_bytes) &&
 	       s->generation <= MESSAGE_GENERATION_MAX && ready <= s->size &&
 	       (s->state != OBJECT_SEALED || ready == s->size) &&
-	       memchr(objects_name(c, slot), 0, OBJECT_NAME_BYTES) &&
-	       objects_find(c, &s->id) == slot;
+	       objects_find(c, &s->id) == TABLE_SLOT_NONE;
+}
+
+/* Its name and metadata; without them it is not sound. */
+static bool objects_keep_text(struct control *c, uint32_t slot)
+{
+	struct object_note *note = &c->private->note[slot];
+	bool kept = texts_adopt(c, note->text);
+
+	if (!kept)
+		note->text = 0;
+	return kept && objects_meta(c, slot)->bytes == c->table->slot[slot].meta_bytes;
 }
 
 static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
@@ -159,10 +164,11 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	o->range = range;
 	o->adopted = true;
 	c->store->objects.count++;
-	if (!objects_sound(c, slot)) {
+	if (!objects_keep_text(c, slot) || !objects_sound(c, slot)) {
 		objects_entomb(c, slot);
 		return;
 	}
+	slots_keep(c, slot);
 	if (s->state == OBJECT_FETCHING && s->watermark == s->size)
 		objects_set_state(c, slot, OBJECT_SEALED); /* nobody had noticed yet */
 	if (s->state == OBJECT_SEALED) {
@@ -170,7 +176,7 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 							   : &c->store->objects.lru,
 			    &o->link);
 		replica_watch(c);
-	} else if (s->state == OBJECT_CREATING && s->creator != 0) {
+	} else if (s->state == OBJECT_CREATING && c->private->note[slot].process != 0) {
 		o->unclaimed = true;
 		list_append(&c->store->objects.unclaimed, &o->of_session);
 	} else if (s->state != OBJECT_FETCHING || !c->store->ops->adopt(c, slot)) {
@@ -189,6 +195,12 @@ static void objects_keep_spilled(struct control *c, uint32_t slot)
 		objects_set_state(c, slot, OBJECT_FREE);
 		return;
 	}
+	if (!objects_keep_text(c, slot)) { /* its box may have been given to another */
+		spill_killed(c, slot);
+		objects_set_state(c, slot, OBJECT_FREE);
+		return;
+	}
+	slots_keep(c, slot);
 	list_init(&o->waits);
 	list_init(&o->serves);
 	list_init(&o->mirrors);
@@ -198,6 +210,7 @@ static void objects_keep_spilled(struct control *c, uint32_t slot)
 int objects_attach(struct control *c)
 {
 	struct object *m = c->store->objects.meta;
+	uint64_t *order = c->store->objects.order;
 	uint32_t count = 0;
 
 	if (!objects_table_valid(c))
@@ -211,21 +224,21 @@ int objects_attach(struct control *c)
 		if (c->table->slot[i].state == OBJECT_SPILLED)
 			continue;
 		if (objects_keeps(c, i))
-			m[count++].range = i;
+			order[count++] =
+				c->table->slot[i].offset / STORE_GRAIN_BYTES << ORDER_SHIFT | i;
 		else if (c->table->slot[i].state != OBJECT_FREE ||
 			 (atomic_load_explicit(&c->table->slot[i].sequence, memory_order_relaxed) &
 			  1))
 			objects_set_state(c, i, OBJECT_FREE);
 	}
-	objects_sort(c, count);
+	objects_sort(&c->store->objects, c->config.table_slots, count);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct object_slot *s = &c->table->slot[m[i].range];
+		uint32_t slot = (uint32_t)order[i] & ((1u << ORDER_SHIFT) - 1);
 
-		/* the range's number waits in pinned_scan until the sorted slots are read */
-		m[i].pinned_scan = allocator_take_at(&c->store->objects.space, s->offset, s->size);
+		m[slot].holds =
+			allocator_take_at(&c->store->objects.space, c->table->slot[slot].offset,
+					  objects_bytes(c, slot));
 	}
-	for (uint32_t i = 0; i < count; i++)
-		m[m[i].range].holds = (uint32_t)m[i].pinned_scan;
 	for (uint32_t i = 0; i < c->table->slots; i++) {
 		uint32_t range = m[i].holds;
 
@@ -237,6 +250,8 @@ int objects_attach(struct control *c)
 		else if (c->table->slot[i].state != OBJECT_FREE)
 			objects_set_state(c, i, OBJECT_FREE);
 	}
+	texts_adopted(c);
+	slots_adopted(c);
 	objects_reap(c);
 	objects_announce_all(c);
 	return 0;

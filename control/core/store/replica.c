@@ -5,10 +5,13 @@
 
 #define REPLICA_SLACK_NS UINT64_C(1000000)
 #define REPLICA_MUTE_NS	 UINT64_C(1000000000)
+#define REPLICA_STEP_NS	 UINT64_C(1000000)
 
 enum {
-	REPLICA_PATIENCE = 5
-}; /* answers that name none before it counts as lost: its node may be about to announce it */
+	REPLICA_PATIENCE = 5, /* answers that name none before it counts as lost: its node may be
+			       * about to announce it */
+	REPLICA_STEP = 16384, /* slots that one turn looks at */
+};
 
 static struct node *replica_node(struct control *c, const struct object *o)
 {
@@ -106,13 +109,23 @@ void replica_named(struct control *c, uint32_t slot, uint32_t pinned)
 
 static void replica_fire(struct control *c, struct timer *t)
 {
-	list_each(l, after, &c->store->objects.lru)
-	{
-		struct object *o = list_item(l, struct object, link);
+	struct objects *os = &c->store->objects;
+	uint32_t end = os->replica_sweep + REPLICA_STEP;
 
-		if (!replica_elsewhere(c, o) && o->announce == NULL)
-			objects_announce(c, objects_slot(c, o));
+	for (; os->replica_sweep < c->table->slots && os->replica_sweep < end;
+	     os->replica_sweep++) {
+		const struct object_slot *s = &c->table->slot[os->replica_sweep];
+		const struct object *o = objects_at(c, os->replica_sweep);
+
+		if (s->state == OBJECT_SEALED && !(s->flags & OBJECT_FLAG_PRIMARY) &&
+		    o->announce == NULL && !replica_elsewhere(c, o))
+			objects_announce(c, os->replica_sweep);
 	}
+	if (os->replica_sweep < c->table->slots) {
+		timers_set(&c->timers, t, c->now_ns + REPLICA_STEP_NS, replica_fire);
+		return;
+	}
+	os->replica_sweep = 0;
 	replica_watch(c);
 }
 

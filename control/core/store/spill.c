@@ -202,7 +202,7 @@ static bool spill_try(struct control *c, struct object *o)
 
 	if (spills(c)->reads == SPILL_READS_MAX)
 		return false;
-	error = objects_allocate(c, spill_bytes(c, slot), &o->range);
+	error = objects_allocate(c, objects_bytes(c, slot), &o->range);
 	if (error == -EAGAIN)
 		return false;
 	if (error == 0) {
