@@ -75,10 +75,10 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, AGGREGATE_XDP_POLICIES);
+	__uint(max_entries, AGGREGATE_XDP_STAGES);
 	__type(key, __u32);
 	__type(value, __u32);
-} policies SEC(".maps");
+} stages SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -377,9 +377,8 @@ int sar_aggregate(struct xdp_md *ctx)
 		return refuse(ctx, f, AGGREGATE_OTHER_GROUP);
 	if (f->header.slot != f->header.chunk % AGGREGATE_XDP_WINDOW)
 		goto bad;
-	bpf_tail_call(ctx, &policies,
-		      g->quorum == g->members ? AGGREGATE_XDP_ALL : AGGREGATE_XDP_QUORUM);
-	count(AGGREGATE_XDP_PASS); /* no program for that policy */
+	bpf_tail_call(ctx, &stages, AGGREGATE_XDP_TAKE);
+	count(AGGREGATE_XDP_PASS); /* the loader has not put it there yet */
 	return XDP_PASS;
 bad:
 	count(AGGREGATE_XDP_BAD);
@@ -394,11 +393,12 @@ struct verdict {
 	__u8 refused;
 };
 
-static __always_inline bool slot_whole(const struct slot *s, __u32 in, __u64 now, bool quorum)
+/* By the policy with which the slot was opened, whatever the group's is now. */
+static __always_inline bool slot_whole(const struct slot *s, __u32 in, __u64 now)
 {
 	if (in == s->members)
 		return true;
-	return quorum && in >= s->quorum &&
+	return in >= s->quorum &&
 	       (s->deadline_us == 0 || now >= s->opened_ns + s->deadline_us * 1000ull);
 }
 
@@ -441,8 +441,7 @@ static __always_inline void slot_add(struct slot *s, const __u32 *word, __u32 by
 /* Under the lock: as take_member and take_chunk of dataplane/core/aggregate.c. */
 static __always_inline void slot_take(struct slot *s, const struct aggregate_header *h,
 				      const struct aggregate_xdp_group *g, const __u32 *word,
-				      __u32 bytes, void *end, __u64 now, bool quorum,
-				      struct verdict *v)
+				      __u32 bytes, void *end, __u64 now, struct verdict *v)
 {
 	int later =
 		s->state == SLOT_FREE ? 1 : aggregate_later(h->round, h->chunk, s->round, s->chunk);
@@ -453,7 +452,7 @@ static __always_inline void slot_take(struct slot *s, const struct aggregate_hea
 	v->seen = 0;
 	if (later < 0)
 		return;
-	if (later == 0 && s->state == SLOT_OPEN && slot_whole(s, bits(s->seen), now, quorum)) {
+	if (later == 0 && s->state == SLOT_OPEN && slot_whole(s, bits(s->seen), now)) {
 		s->state = SLOT_DONE; /* its deadline has passed meanwhile */
 		overdue = true;
 	}
@@ -490,7 +489,7 @@ static __always_inline void slot_take(struct slot *s, const struct aggregate_hea
 		s->exponent = h->exponent;
 	s->seen |= 1ull << (h->member & 63);
 	v->what = AGGREGATE_XDP_ADDED;
-	if (!slot_whole(s, bits(s->seen), now, quorum))
+	if (!slot_whole(s, bits(s->seen), now))
 		return;
 	s->state = SLOT_DONE;
 	v->what = AGGREGATE_XDP_COMPLETE;
@@ -544,7 +543,8 @@ static __always_inline int answer_result(struct xdp_md *ctx, struct slot *s, __u
 	return bpf_redirect(ctx->ingress_ifindex, 0);
 }
 
-static __always_inline int take(struct xdp_md *ctx, bool quorum)
+SEC("xdp")
+int sar_take(struct xdp_md *ctx)
 {
 	__u32 bytes = 0, key = 0;
 	bool ours;
@@ -571,7 +571,7 @@ static __always_inline int take(struct xdp_md *ctx, bool quorum)
 		return XDP_DROP;
 	void *end = (void *)(long)ctx->data_end;
 	bpf_spin_lock(&s->lock);
-	slot_take(s, &h, &g, (__u32 *)(f + 1), bytes, end, now, quorum, &v);
+	slot_take(s, &h, &g, (__u32 *)(f + 1), bytes, end, now, &v);
 	bpf_spin_unlock(&s->lock);
 	if (v.what == AGGREGATE_XDP_ADDED || v.what == AGGREGATE_XDP_DUPLICATE) {
 		count(v.what);
@@ -593,18 +593,6 @@ static __always_inline int take(struct xdp_md *ctx, bool quorum)
 	if (f->header.kind != AGGREGATE_RESULT)
 		return answer_short(ctx, v.what);
 	return answer_result(ctx, s, v.what, v.bytes);
-}
-
-SEC("xdp")
-int sar_policy_all(struct xdp_md *ctx)
-{
-	return take(ctx, false);
-}
-
-SEC("xdp")
-int sar_policy_quorum(struct xdp_md *ctx)
-{
-	return take(ctx, true);
 }
 
 char program_license[] SEC("license") = "Dual BSD/GPL";

@@ -31,8 +31,8 @@ struct aggregate_xdp_member {
 	__u32 version, pad;
 };
 
-/* Keys of the PROG_ARRAY `policies`: a program each. */
-enum { AGGREGATE_XDP_ALL, AGGREGATE_XDP_QUORUM, AGGREGATE_XDP_POLICIES };
+/* Keys of the PROG_ARRAY `stages`: the second half of the work, which the verifier sees alone. */
+enum { AGGREGATE_XDP_TAKE, AGGREGATE_XDP_STAGES };
 
 /* The per-CPU ARRAY `verdicts`: in the order of enum aggregate_verdict (core/aggregate.h). */
 enum aggregate_xdp_verdict {

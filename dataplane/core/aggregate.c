@@ -263,6 +263,7 @@ static void slot_open(struct aggregate_pool *p, struct aggregate_group *g, struc
 	s->bytes = (uint16_t)bytes;
 	s->operation = h->operation;
 	s->quorum = g->quorum;
+	s->members = g->members;
 	s->deadline_us = g->deadline_us;
 	s->overdue = 0;
 	s->exponent = h->exponent;
@@ -271,11 +272,12 @@ static void slot_open(struct aggregate_pool *p, struct aggregate_group *g, struc
 		wait_add(p, g, s);
 }
 
-/* All are in, or so many as the policy asks for and the deadline has passed. */
-static bool slot_whole(const struct aggregate_group *g, struct aggregate_slot *s, uint64_t now_ns)
+/* All are in, or so many as the policy asks for and the deadline has passed: the policy with which
+ * the slot was opened, whatever the group's is now. */
+static bool slot_whole(const struct aggregate_slot *s, uint64_t now_ns)
 {
 	uint8_t in = slot_count(s);
-	return in == g->members ||
+	return in == s->members ||
 	       (in >= s->quorum && (s->deadline_us == 0 || now_ns >= slot_due_ns(s)));
 }
 
@@ -300,7 +302,7 @@ static enum aggregate_verdict take_chunk(struct aggregate_pool *p, struct aggreg
 	if (h->exponent > s->exponent)
 		s->exponent = h->exponent;
 	s->seen |= 1ull << h->member;
-	if (!slot_whole(g, s, now_ns))
+	if (!slot_whole(s, now_ns))
 		return AGGREGATE_ADDED;
 	slot_finish(p, g, s, a);
 	return AGGREGATE_COMPLETE;

@@ -43,11 +43,11 @@ static int map_of(const struct xdp_shell *x, const char *name)
 	return bpf_object__find_map_fd_by_name(x->object, name);
 }
 
-static int set_policy(const struct xdp_shell *x, uint32_t key, const char *name)
+static int set_stage(const struct xdp_shell *x, uint32_t key, const char *name)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(x->object, name);
 	int fd = program ? bpf_program__fd(program) : -1;
-	return fd < 0 ? -ENOENT : bpf_map_update_elem(map_of(x, "policies"), &key, &fd, BPF_ANY);
+	return fd < 0 ? -ENOENT : bpf_map_update_elem(map_of(x, "stages"), &key, &fd, BPF_ANY);
 }
 
 static int shell_load(struct xdp_shell *x)
@@ -68,9 +68,7 @@ static int shell_load(struct xdp_shell *x)
 	for (uint32_t i = 0; i < AGGREGATE_XDP_GROUPS && !error; i++)
 		error = bpf_map_update_elem(x->places, NULL, &i, BPF_ANY);
 	if (!error)
-		error = set_policy(x, AGGREGATE_XDP_ALL, "sar_policy_all");
-	if (!error)
-		error = set_policy(x, AGGREGATE_XDP_QUORUM, "sar_policy_quorum");
+		error = set_stage(x, AGGREGATE_XDP_TAKE, "sar_take");
 	if (error)
 		log_error("XDP program %s: not of this version: install it again", path);
 	return error;

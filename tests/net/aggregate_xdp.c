@@ -34,7 +34,7 @@ struct both {
 	uint64_t random, now_ns;
 	struct aggregate_job job[MEMBERS];
 	uint8_t source[MEMBERS][BYTES], target[MEMBERS][BYTES];
-	uint32_t round, ended;
+	uint32_t round, ended, version; /* version: of group 2's policy */
 	uint64_t verdicts[AGGREGATE_VERDICTS];
 };
 
@@ -59,16 +59,15 @@ static int map_of(struct both *b, const char *name)
 
 static void load(struct both *b, const char *path)
 {
-	static const char *const names[AGGREGATE_XDP_POLICIES] = {"sar_policy_all",
-								  "sar_policy_quorum"};
+	static const char *const names[AGGREGATE_XDP_STAGES] = {"sar_take"};
 	b->object = bpf_object__open_file(path, NULL);
 	if (!b->object || bpf_object__load(b->object) < 0)
 		fail("the program does not load");
 	for (uint32_t i = 0; i < AGGREGATE_XDP_GROUPS; i++)
 		bpf_map_update_elem(map_of(b, "places"), NULL, &i, BPF_ANY);
-	for (uint32_t i = 0; i < AGGREGATE_XDP_POLICIES; i++) {
+	for (uint32_t i = 0; i < AGGREGATE_XDP_STAGES; i++) {
 		int fd = bpf_program__fd(bpf_object__find_program_by_name(b->object, names[i]));
-		if (bpf_map_update_elem(map_of(b, "policies"), &i, &fd, BPF_ANY) < 0)
+		if (bpf_map_update_elem(map_of(b, "stages"), &i, &fd, BPF_ANY) < 0)
 			fail("no program for a policy");
 	}
 	b->program = bpf_program__fd(bpf_object__find_program_by_name(b->object, "sar_aggregate"));
@@ -275,6 +274,23 @@ static void odd(struct both *b, uint8_t *packet, uint32_t bytes)
 		compare(b, changed, bytes, out, &out_bytes);
 }
 
+/* Group 2 gets the same packets, but each only now and then, and another policy under way: its
+ * slots keep the one that they were opened with, up to the round that they are of. */
+static void swap(struct both *b, const uint8_t *packet, uint32_t bytes)
+{
+	uint8_t out[AGGREGATE_PACKET_MAX], copy[AGGREGATE_PACKET_MAX];
+	uint32_t out_bytes;
+	struct aggregate_header *h = (struct aggregate_header *)copy;
+	if (draw(b) % 16 == 0)
+		install(b, 2, ++b->version, (uint8_t)(1 + draw(b) % MEMBERS));
+	if (draw(b) % 3 == 0)
+		return;
+	memcpy(copy, packet, bytes);
+	h->group = 2;
+	aggregate_seal(copy, bytes);
+	compare(b, copy, bytes, out, &out_bytes);
+}
+
 static void step(struct both *b)
 {
 	uint8_t packet[AGGREGATE_PACKET_MAX], out[AGGREGATE_PACKET_MAX];
@@ -292,6 +308,7 @@ static void step(struct both *b)
 		b->now_ns += 500000;
 		return;
 	}
+	swap(b, packet, bytes);
 	if (draw(b) % 8 == 0)
 		odd(b, packet, bytes);
 	if (draw(b) % 20 == 0)
@@ -321,7 +338,7 @@ int main(int argc, char **argv)
 		       kernel_level_best());
 	load(&b, argv[1]);
 	install(&b, 1, 1, MEMBERS);
-	install(&b, 2, 1, MEMBERS - 1);
+	install(&b, 2, ++b.version, MEMBERS - 1);
 	start(&b);
 	for (uint64_t i = 0; i < packets; i++)
 		step(&b);

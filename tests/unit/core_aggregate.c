@@ -393,6 +393,40 @@ static void a_later_version_swaps_the_policy(void **state)
 	end(w);
 }
 
+static enum aggregate_verdict contribute(struct world *w, uint8_t member, uint8_t members)
+{
+	struct aggregate_answer a;
+	struct {
+		struct aggregate_header h;
+		uint8_t payload[AGGREGATE_STEP];
+	} p = {.h = {.kind = AGGREGATE_CONTRIBUTION,
+		     .member = member,
+		     .members = members,
+		     .group = 7,
+		     .operation = REDUCE_SUM | REDUCE_U8 << 4,
+		     .bitmap = TOKEN + member}};
+	aggregate_seal(&p, sizeof(p));
+	return take(w, w->now_ns, 0, &p, sizeof(p), &a);
+}
+
+/* And the members with which a slot was opened are those that it waits for. */
+static void a_later_version_with_more_members(void **state)
+{
+	enum { FEW = MEMBERS - 1 };
+	struct aggregate_answer a;
+	struct world *w = begin(6, 1);
+	for (uint8_t m = 0; m < FEW; m++) {
+		struct aggregate_header h = {.member = m, .members = FEW, .group = 7, .round = 1};
+		assert_int_equal(install_one(w, &h, FEW, 1000000, KEY, TOKEN + m, &a),
+				 AGGREGATE_ANSWER);
+	}
+	for (uint8_t m = 0; m + 1 < FEW; m++)
+		assert_int_equal(contribute(w, m, FEW), AGGREGATE_ADDED);
+	assert_int_equal(install(w, 7, 2, MEMBERS, 0, &a), AGGREGATE_ANSWER);
+	assert_int_equal(contribute(w, FEW - 1, MEMBERS), AGGREGATE_COMPLETE);
+	end(w);
+}
+
 static void a_dead_switch_is_noticed(void **state)
 {
 	struct aggregate_answer a;
@@ -579,6 +613,7 @@ int main(void)
 		cmocka_unit_test(blocks_agree_on_exponents),
 		cmocka_unit_test(a_quorum_completes_without_a_silent_member),
 		cmocka_unit_test(a_later_version_swaps_the_policy),
+		cmocka_unit_test(a_later_version_with_more_members),
 		cmocka_unit_test(a_dead_switch_is_noticed),
 		cmocka_unit_test(a_straggler_costs_polls_only),
 		cmocka_unit_test(what_does_not_fit_is_refused_or_passed_on),
