@@ -95,6 +95,7 @@ static void engine_layout(struct engine *e, struct carver *v)
 	e->sent_slots = 2 * (uint32_t)f->window_pkts;
 	e->rx_window = 4 * (uint32_t)f->window_pkts;
 	e->addr_mask = engine_pow2(f->conns_max) - 1;
+	e->stream_mask = engine_pow2(f->edges_max) - 1;
 	e->events.mask = engine_events_size(f) - 1;
 	e->events.reserved = engine_events_reserved(f);
 	e->conns = engine_carve(v, f->conns_max * sizeof(struct conn));
@@ -104,6 +105,7 @@ static void engine_layout(struct engine *e, struct carver *v)
 	e->msgs = engine_carve(v, f->msgs_max * sizeof(struct msg_out));
 	e->crcs = engine_carve(v, CHUNK_CRCS * sizeof(struct chunk_crc));
 	e->by_addr = engine_carve(v, ((size_t)e->addr_mask + 1) * sizeof(struct list));
+	e->by_stream = engine_carve(v, ((size_t)e->stream_mask + 1) * sizeof(struct list));
 	e->slots.free = engine_carve(v, f->msg_rx_slots * sizeof(uint32_t));
 	e->parts.bytes = engine_carve(v, (size_t)PART_SLOTS * PART_SLOT_BYTES);
 	e->slots.at_control = engine_carve(v, (f->msg_rx_slots + 63) / 64 * 8);
@@ -147,6 +149,9 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	e->carries = crc_carries();
 	for (uint32_t k = 0; k <= e->addr_mask; k++)
 		list_init(&e->by_addr[k]);
+	for (uint32_t k = 0; k <= e->stream_mask; k++)
+		list_init(&e->by_stream[k]);
+	e->stream_factor = cookie_random(e, UINT64_MAX) | 1;
 	for (uint32_t k = 0; k < config->msgs_max; k++)
 		list_append(&e->free_msgs, &e->msgs[k].link);
 	for (uint32_t k = 0; k < config->msg_rx_slots; k++)

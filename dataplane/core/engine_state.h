@@ -60,6 +60,9 @@ struct engine {
 	struct list ready[RAILS_MAX];
 	struct list *by_addr; /* hash buckets: conns_max rounded up to a power of two */
 	uint32_t addr_mask;
+	struct list *by_stream; /* OUT edges: edges_max buckets, rounded up the same way */
+	uint64_t stream_factor; /* odd, secret */
+	uint32_t stream_mask;
 	uint32_t conns_used;
 	uint32_t sent_slots;   /* power of two: 2 * window_pkts */
 	uint32_t rx_window;    /* bits, power of two */

@@ -129,12 +129,20 @@ void out_edge_unsent(struct engine *e, struct out_edge *o, uint32_t chunk)
 	out_edge_ready(e, o, chunk);
 }
 
-static struct out_edge *out_edge_by_stream(struct conn *c, uint32_t stream)
+/* The receiver chooses the number: a secret factor keeps it from filling one bucket. */
+static struct list *out_edge_bucket(struct engine *e, const struct conn *c, uint32_t stream)
 {
-	list_each(l, &c->out_edges)
+	uint64_t word = (uint64_t)c->index << 32 | stream;
+
+	return &e->by_stream[(word * e->stream_factor) >> 32 & e->stream_mask];
+}
+
+static struct out_edge *out_edge_by_stream(struct engine *e, const struct conn *c, uint32_t stream)
+{
+	list_each(l, out_edge_bucket(e, c, stream))
 	{
-		struct out_edge *o = list_entry(l, struct out_edge, on_conn);
-		if (o->stream == stream)
+		struct out_edge *o = list_entry(l, struct out_edge, by_stream);
+		if (o->stream == stream && o->conn == c)
 			return o;
 	}
 	return NULL;
@@ -142,7 +150,7 @@ static struct out_edge *out_edge_by_stream(struct conn *c, uint32_t stream)
 
 enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream, uint32_t chunks)
 {
-	struct out_edge *o = out_edge_by_stream(c, stream);
+	struct out_edge *o = out_edge_by_stream(e, c, stream);
 
 	if (o == NULL) /* ended here, or not begun: the receiver grants again as chunks arrive */
 		return VERDICT_TAKEN;
@@ -164,7 +172,7 @@ enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream,
 
 void out_edge_reset(struct engine *e, struct conn *c, uint32_t stream)
 {
-	struct out_edge *o = out_edge_by_stream(c, stream);
+	struct out_edge *o = out_edge_by_stream(e, c, stream);
 
 	if (o != NULL && o->acked_count < o->total)
 		out_edge_fail(e, o, REASON_STREAM_RESET);
@@ -178,6 +186,7 @@ void out_edge_fail(struct engine *e, struct out_edge *o, enum reason why)
 		out_edge_event(e, o, EVENT_EDGE_FAILED)->reason = (uint16_t)why;
 	list_remove(&o->active);
 	list_remove(&o->on_conn);
+	list_remove(&o->by_stream);
 	o->conn = NULL;
 }
 
@@ -224,6 +233,7 @@ enum reason out_edge_open(struct engine *e, const struct record *r)
 		(uint32_t)state_min(wire_unscheduled(o->buffer->chunk_bytes), o->end - o->first);
 	list_append(&o->buffer->out_edges, &o->on_buffer);
 	list_append(&o->conn->out_edges, &o->on_conn);
+	list_append(out_edge_bucket(e, o->conn, o->stream), &o->by_stream);
 	list_init(&o->active);
 	if (o->total == 0)
 		out_edge_done(e, o);
@@ -236,8 +246,10 @@ void out_edge_close(struct out_edge *o)
 {
 	list_remove(&o->active);
 	list_remove(&o->on_buffer);
-	if (o->conn != NULL)
+	if (o->conn != NULL) {
 		list_remove(&o->on_conn);
+		list_remove(&o->by_stream);
+	}
 	o->handle = 0;
 }
 

@@ -32,7 +32,8 @@ struct out_edge {
 	uint32_t credit;      /* first transmissions allowed */
 	uint64_t since_ns;    /* it has chunks to send and no credit; 0: it has */
 	struct list on_buffer, on_conn;
-	struct list active; /* on conn->active while it may have a chunk to send */
+	struct list by_stream; /* on a bucket of engine.by_stream, while it has a connection */
+	struct list active;    /* on conn->active while it may have a chunk to send */
 	/* Where the path does not carry a chunk, it leaves in parts: part_chunk, of which so many
 	 * are left. part_chunks have gone so since none was on its way; of their parts parts_open
 	 * are not acknowledged. */

@@ -2,7 +2,7 @@
 /* Which chunk leaves next: against a plain search; credit, grants, resets, refusals. */
 #include "core_test.h"
 
-enum { CHUNKS = 330 };
+enum { CHUNKS = 330, STREAMS = 2048 };
 
 struct naive {
 	struct rig *r;
@@ -360,6 +360,61 @@ static void every_record_that_does_not_hold_is_refused(void **state)
 	rig_silent(r);
 }
 
+static void many_edges(struct engine_config *f)
+{
+	f->edges_max = STREAMS;
+}
+
+static uint32_t bucket_length(const struct list *head)
+{
+	uint32_t n = 0;
+
+	for (const struct list *l = head->next; l != head; l = l->next)
+		n++;
+	return n;
+}
+
+/* A peer names its streams so that they would meet in one bucket: a GRANT of any of them, and of
+ * one that is not there, costs a few steps, not a walk over all. */
+static void streams_are_found_by_number(void **state)
+{
+	struct rig *r = rig_new(many_edges);
+	struct peer peer = rig_connect(r, 1);
+	struct record buffer = record_buffer(0, (uint64_t)CHUNKS * RIG_CHUNK);
+	struct packet p;
+	uint32_t listed = 0;
+
+	rig_command(r, &buffer);
+	for (uint32_t k = 0; k < STREAMS; k++) {
+		struct record out = record_edge(COMMAND_OUT, 0, 0, &peer, 0, CHUNKS);
+
+		out.edge.edge = record_handle(k);
+		out.edge.stream = (k + 1) * STREAMS;
+		rig_command(r, &out);
+	}
+	for (uint32_t k = 0; k <= r->e->stream_mask; k++) {
+		uint32_t length = bucket_length(&r->e->by_stream[k]);
+
+		assert_true(length < 16);
+		listed += length;
+	}
+	assert_int_equal(listed, STREAMS);
+	for (uint32_t k = 0; k < STREAMS; k += 7) {
+		peer_begin(r, &peer, &p);
+		forge_grant(&p, (k + 1) * STREAMS, CHUNKS - k % 8);
+		forge_grant(&p, (k + 1) * STREAMS + 1, CHUNKS);
+		peer_send(r, &peer, &p);
+		assert_int_equal(out_edge_find(r->e, record_handle(k))->credit, CHUNKS - k % 8);
+	}
+	rig_drops(r, NULL);
+	struct record drop = record_drop(RECORD_FLAG_OUT, record_handle(3));
+	rig_command(r, &drop);
+	conn_close(r->e, conn_find(r->e, peer.conn), REASON_CLOSED);
+	for (uint32_t k = 0; k <= r->e->stream_mask; k++)
+		assert_int_equal(bucket_length(&r->e->by_stream[k]), 0);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +428,7 @@ int main(void)
 		test_rig(nothing_to_send_is_done_at_once),
 		test_rig(acknowledgements_of_the_former_owner_do_not_count),
 		test_rig(every_record_that_does_not_hold_is_refused),
+		cmocka_unit_test(streams_are_found_by_number),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
