@@ -3,6 +3,7 @@
  * Whether busy hosts are ever taken for narrow paths: nodes that stream to each other through full
  * queues while each of them stands still at random, as beside busy loops. No path may be said to
  * carry less than it does. Half of the worlds have a path that really is narrower than the links.
+ * With --loss the network loses 1 to 5 % of all packets instead, from before the first HELLO on.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -21,10 +22,11 @@ struct busy {
 	struct world w;
 	struct prng draw;
 	uint32_t width; /* IP bytes that the path carries */
+	bool lossy;
 	uint64_t freezes, ends;
 };
 
-static void busy_open(struct busy *b, uint64_t seed)
+static void busy_open(struct busy *b, uint64_t seed, bool lossy)
 {
 	static const uint16_t mtus[] = {1500, 3498, 9000};
 	struct network_link link;
@@ -32,6 +34,7 @@ static void busy_open(struct busy *b, uint64_t seed)
 
 	memset(b, 0, sizeof(*b));
 	b->draw = prng_fork(seed, 0x62757379);
+	b->lossy = lossy;
 	o.config.mtu = mtus[prng_below(&b->draw, 3)];
 	o.store_bytes = 64 << 20;
 	o.turn_ns = prng_below(&b->draw, 2) * 50 * WORLD_US;
@@ -69,7 +72,7 @@ static void busy_run(struct busy *b, uint64_t ns, bool calm)
 {
 	for (uint64_t end = world_now(&b->w) + ns; world_now(&b->w) < end;) {
 		for (uint32_t k = 0; k < NODES && !calm; k++)
-			if (prng_chance(&b->draw, 30000)) {
+			if (!b->lossy && prng_chance(&b->draw, 30000)) {
 				uint64_t for_ns = prng_between(&b->draw, 1, 80) * WORLD_MS;
 				node_freeze(&b->w.nodes[k], world_now(&b->w) + for_ns);
 				b->freezes++;
@@ -100,11 +103,16 @@ static uint32_t busy_below(struct busy *b, bool early)
 }
 
 /* How many verdicts were wrong. */
-static uint32_t busy_seed(struct busy *b, uint64_t seed, uint64_t *ends)
+static uint32_t busy_seed(struct busy *b, uint64_t seed, bool lossy, uint64_t *ends)
 {
 	uint32_t wrong = 0;
 
-	busy_open(b, seed);
+	busy_open(b, seed, lossy);
+	if (lossy) {
+		struct network_faults f = {
+			.loss_ppm = 2 * (uint32_t)prng_between(&b->draw, 10000, 50000)};
+		network_faults_all(&b->w.net, &f);
+	}
 	for (uint32_t k = 1; k < NODES; k++)
 		for (uint32_t i = 0; i < k; i++)
 			world_connect(&b->w, i, k, WORLD_S);
@@ -131,20 +139,24 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"seed", required_argument, NULL, 's'},
 						{"runs", required_argument, NULL, 'r'},
+						{"loss", no_argument, NULL, 'l'},
 						{0}};
+	bool lossy = false;
 	uint64_t seed = 1, runs = 1000, wrong = 0, ends = 0, freezes = 0;
 	static struct busy b;
 
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (o == '?') {
-			fprintf(stderr, "usage: %s [--seed N] [--runs N]\n", argv[0]);
+			fprintf(stderr, "usage: %s [--seed N] [--runs N] [--loss]\n", argv[0]);
 			return 2;
 		}
-		*(o == 's' ? &seed : &runs) = strtoull(optarg, NULL, 10);
+		lossy |= o == 'l';
+		if (o != 'l')
+			*(o == 's' ? &seed : &runs) = strtoull(optarg, NULL, 10);
 	}
 	for (uint64_t k = 0; k < runs; k++) {
 		uint64_t here;
-		uint32_t bad = busy_seed(&b, seed + k, &here);
+		uint32_t bad = busy_seed(&b, seed + k, lossy, &here);
 
 		if (bad > 0)
 			fprintf(stderr, "busy: seed %llu: %u wrong verdicts (MTU %u, carries %u)\n",
