@@ -98,6 +98,7 @@ static int away_open(const struct options *o, const struct port *before, struct 
 			o->port.text);
 		return -EADDRNOTAVAIL;
 	}
+	memcpy(out->held, before->held, sizeof(out->held));
 	error = port_open(o, out);
 	out->mtu = before->mtu;
 	if (error)

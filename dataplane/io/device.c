@@ -194,8 +194,10 @@ static int device_setup_queue(const struct options *o, struct port *p, unsigned 
 		rte_eth_rx_queue_setup(q->device, q->queue, rx, (unsigned)socket, NULL, q->pool);
 	if (!error)
 		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, (unsigned)socket, NULL);
-	if (!error && p->kind == PORT_AF_XDP)
+	if (!error && p->kind == PORT_AF_XDP) {
 		q->rx_fd = xdp_find_socket(known, sockets);
+		xdp_send_all(q->rx_fd, tx);
+	}
 	return error;
 }
 

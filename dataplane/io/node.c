@@ -529,8 +529,6 @@ int node_run(const struct options *o)
 			  .control_fd = -1,
 			  .refused_fd = -1,
 			  .resolver_fd = -1};
-	for (unsigned k = 0; k < RAILS_MAX; k++)
-		n.port[k].xdp.lock_fd = -1;
 	int error = node_open(&n);
 	if (!error) {
 		telemetry_register(&n);

@@ -14,6 +14,7 @@
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 #include <rte_memory.h>
+#include "hold.h"
 #include "log.h"
 #include "udp.h"
 
@@ -181,10 +182,9 @@ int port_plan(const struct options *o, struct port *out)
 			     .devices = 1,
 			     .queues = o->workers,
 			     .workers = o->workers,
-			     .card.memory_node = -1,
-			     .xdp.lock_fd = -1};
+			     .card.memory_node = -1};
 	for (unsigned i = 0; i < PORT_QUEUES_MAX; i++) {
-		out->queue[i].rx_fd = -1;
+		out->queue[i].rx_fd = out->held[i] = -1;
 		out->device[i] = RTE_MAX_ETHPORTS;
 	}
 	if (out->kind == PORT_AF_XDP)
@@ -275,6 +275,19 @@ static void port_describe(const struct options *o, struct port *p)
 			 o->port.copy ? "" : p->interface.driver);
 }
 
+static int port_hold(const struct options *o, struct port *p)
+{
+	unsigned w = 0;
+	char what[96];
+	int error = hold_ports(&p->addr, p->workers, p->held, &w);
+	if (!error)
+		return 0;
+	snprintf(what, sizeof(what), "UDP port %u cannot be held (%s)", p->addr.port + w,
+		 strerror(-error));
+	return port_fail(o, error, what,
+			 "see who has it, 'ss -ulpn', and end that, or use --udp-port");
+}
+
 static int port_configure_xdp(struct port *p)
 {
 	int sockets[PORT_QUEUES_MAX];
@@ -301,6 +314,8 @@ int port_open(const struct options *o, struct port *p)
 	neighbour_init(p->neighbours, p->answers);
 	if (p->kind == PORT_AF_XDP)
 		error = xdp_prepare(&p->xdp, o->port.name, p->interface.index);
+	if (!error && p->kind == PORT_AF_XDP)
+		error = port_hold(o, p);
 	for (unsigned d = 0; d < p->devices && !error; d++) {
 		error = port_probe(o, p, d);
 		if (!error)
@@ -325,7 +340,7 @@ void port_close(struct port *p)
 		}
 	for (unsigned i = 0; p->rx_interrupt && i < p->queues; i++)
 		close(p->queue[i].rx_fd);
-	if (p->xdp.lock_fd >= 0)
+	if (p->xdp.prepared)
 		xdp_release(&p->xdp);
 	if (p->kind == PORT_UDP)
 		udp_close(p);

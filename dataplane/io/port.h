@@ -94,6 +94,9 @@ struct port {
 	struct xdp xdp;			  /* af_xdp */
 	struct interface interface;	  /* af_xdp, udp */
 	struct udp *udp[PORT_QUEUES_MAX]; /* udp: of each worker */
+	/* af_xdp: the kernel's sockets of our ports, or -1. They stay while the interface is gone,
+	 * and until the process ends */
+	int held[PORT_QUEUES_MAX];
 };
 
 /* Before EAL starts: what is to be opened, with everything checked that can be. Returns 0, or

@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
+#include "internal/node_group.h"
 #include "internal/ring.h"
 
 #define HUGE_BYTES (2ull << 20)
@@ -231,7 +232,8 @@ void shm_release(struct shm *s)
 	*s = (struct shm){.fd = -1};
 }
 
-/* A new file under the old name: readers that still map the old one keep a whole one. All of it is
+/* For our own group only: with the ids and numbers in them a local user could make packets that
+ * peers take for ours. A new file under the old name: readers that still map the old one keep a whole one. All of it is
  * allotted at once: a worker that writes must not meet a full file system. */
 static int shm_file_create(const char *rundir, const char *name, struct counters_file header,
 			   struct counters_file **out)
@@ -242,7 +244,7 @@ static int shm_file_create(const char *rundir, const char *name, struct counters
 	snprintf(path, sizeof(path), "%s/%s.new", rundir, name);
 	snprintf(final, sizeof(final), "%s/%s", rundir, name);
 	unlink(path);
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return -errno;
 	struct counters_file *f = MAP_FAILED;
@@ -259,6 +261,7 @@ static int shm_file_create(const char *rundir, const char *name, struct counters
 	header.started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	strcpy(header.version, SARISSA_VERSION);
 	*f = header;
+	node_group_give(path);
 	if (rename(path, final) < 0)
 		return -errno;
 	*out = f;

@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "log.h"
 #include "xdp_redirect.h"
+
+/* Bytes that the kernel counts for a frame of up to a page, with its own headers. */
+enum { XDP_FRAME_TRUESIZE = 8192 };
 
 #ifndef SOL_XDP
 #define SOL_XDP 283
@@ -36,18 +38,6 @@ const char *xdp_object_path(void)
 			return path;
 	}
 	return access(SARISSA_XDP_OBJECT, R_OK) == 0 ? SARISSA_XDP_OBJECT : NULL;
-}
-
-static int xdp_lock(struct xdp *x)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int n = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "sarissa-xdp-%d",
-			 x->ifindex);
-	socklen_t length = (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)n);
-	x->lock_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (x->lock_fd < 0)
-		return -errno;
-	return bind(x->lock_fd, (struct sockaddr *)&address, length) < 0 ? -errno : 0;
 }
 
 /* The attached program: its id and mode; 0 when there is none. */
@@ -74,20 +64,13 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 
 int xdp_prepare(struct xdp *x, const char *name, int ifindex)
 {
-	*x = (struct xdp){.ifindex = ifindex, .name = name, .lock_fd = -1};
+	*x = (struct xdp){.ifindex = ifindex, .name = name, .prepared = true};
 	libbpf_set_print(quiet);
-	int error = xdp_lock(x);
-	if (error) {
-		log_error(
-			"interface %s is in use by another sarissa-dataplane: stop that one first",
-			name);
-		return error;
-	}
 	uint32_t id = xdp_attached(x, NULL);
 	if (id == 0)
 		return 0;
-	log_error("interface %s has another XDP program (id %u): take it off with "
-		  "'ip link set dev %s xdp off'",
+	log_error("interface %s has another XDP program (id %u): stop the sarissa-dataplane that "
+		  "uses it, or take it off with 'ip link set dev %s xdp off'",
 		  name, id, name);
 	return -EEXIST;
 }
@@ -222,6 +205,13 @@ static bool is_xdp_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_XDP;
 }
 
+void xdp_send_all(int fd, unsigned frames)
+{
+	int bytes = (int)frames * XDP_FRAME_TRUESIZE;
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) != 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
 void xdp_close_socket(int fd)
 {
 	if (fd >= 0 && is_xdp_socket(fd))
@@ -256,7 +246,5 @@ int xdp_find_socket(const int *known, unsigned count)
 void xdp_release(struct xdp *x)
 {
 	xdp_attach_end(x->ifindex);
-	if (x->lock_fd >= 0)
-		close(x->lock_fd);
-	x->lock_fd = -1;
+	x->prepared = false;
 }

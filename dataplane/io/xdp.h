@@ -3,11 +3,11 @@
  * Our XDP program on an interface: DPDK's af_xdp driver loads and attaches it (devarg xdp_prog=);
  * here is what the driver does not do. Main thread only.
  *
- * One dataplane per interface: an abstract unix socket, which lives in the network namespace as
- * the interface does and dies with the process, is the lock. The program is attached by a link,
- * which the kernel takes off when the process ends, however it ends; a program that is there
- * already is somebody else's, and an error. So the rights needed are those to load and to attach
- * (CAP_BPF, CAP_NET_ADMIN), and none to open what others loaded.
+ * One dataplane per interface: the program is attached by a link, which the kernel gives to one
+ * process, and takes off when that ends, however it ends; a program that is there already is
+ * somebody else's, and an error. Nothing that an ordinary user may take stands for a lock. So the
+ * rights needed are those to load and to attach (CAP_BPF, CAP_NET_ADMIN), and none to open what
+ * others loaded.
  */
 #ifndef SARISSA_DATAPLANE_IO_XDP_H
 #define SARISSA_DATAPLANE_IO_XDP_H
@@ -19,7 +19,8 @@
 enum { XDP_SOCKETS_MAX = 256 /* of a process: a queue each */ };
 
 struct xdp {
-	int ifindex, lock_fd;
+	int ifindex;
+	bool prepared;	  /* xdp_release has something to do */
 	const char *name; /* of the interface, for messages */
 	bool generic;	  /* attached in generic mode */
 	bool zero_copy;
@@ -43,6 +44,10 @@ unsigned xdp_list_sockets(int *out, unsigned max);
 /* The one that is not among the known ones, or -1. The driver keeps its sockets to itself; called
  * after a queue is set up, this tells which is its. */
 int xdp_find_socket(const int *known, unsigned count);
+
+/* In copy mode the kernel counts each frame that waits in the card against the socket's send
+ * buffer, and the driver spins in its send call while that is used up: so that never is. */
+void xdp_send_all(int fd, unsigned frames);
 
 /* Closes a socket of a device that has been closed, where the driver has left it open. */
 void xdp_close_socket(int fd);

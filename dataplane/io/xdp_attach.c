@@ -83,6 +83,9 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 		return 0;
 	}
 	int error = attach_link(ifindex, prog_fd, flags);
+	if (error == -EBUSY)
+		snprintf(attach_error, sizeof(attach_error),
+			 "another program came to the interface just now");
 	if (error == 0 || (flags & XDP_FLAGS_MODES) || error == -EPERM || error == -EBUSY)
 		return error;
 	int generic = attach_link(ifindex, prog_fd, XDP_FLAGS_SKB_MODE);
