@@ -2,8 +2,10 @@
 #include "rejoin.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "deadline.h"
@@ -16,6 +18,26 @@ static const int64_t rejoin_attach_ns = 5000000000, rejoin_least_ns = 1000000000
 static const int64_t rejoin_pause_ns = 10000000, rejoin_pause_max_ns = 100000000;
 
 /* ---- one control ---------------------------------------------------------------------------- */
+
+/* Who may use the node, and what root does about it. */
+static int rejoin_no_access(const char *path)
+{
+	char names[1024];
+	struct stat s;
+	struct group entry, *group = NULL;
+
+	if (stat(path, &s) == 0 && (s.st_mode & S_IWGRP) && s.st_gid != 0)
+		getgrgid_r(s.st_gid, &entry, names, sizeof(names), &group);
+	if (group)
+		return error_set(-EACCES,
+				 "not allowed to use %s: root adds you to its group with 'adduser "
+				 "USER %s', then log in again",
+				 path, group->gr_name);
+	return error_set(-EACCES,
+			 "not allowed to use %s: its owner starts sarissa-control as a user with a "
+			 "group of yours, or with --socket-mode 0666",
+			 path);
+}
 
 static int rejoin_refused(const char *path, int error)
 {
@@ -30,8 +52,7 @@ static int rejoin_refused(const char *path, int error)
 				 "SARISSA_SOCKET to its socket",
 				 path);
 	if (error == EACCES)
-		return error_set(-EACCES, "not allowed to use %s: ask for membership of its group",
-				 path);
+		return rejoin_no_access(path);
 	if (error == EAGAIN)
 		return error_set(-ETIMEDOUT,
 				 "the node at %s accepts no connection: see whether "

@@ -14,6 +14,7 @@
 #include "answers.h"
 #include "host.h"
 #include "identity.h"
+#include "internal/node_group.h"
 #include "log.h"
 #include "requests.h"
 
@@ -309,6 +310,13 @@ static void clients_address(const struct clients *c, struct sockaddr_un *out)
 	snprintf(out->sun_path, sizeof(out->sun_path), "%s/control.sock", c->host->options->rundir);
 }
 
+/* The group first: with the rights, and root's group, others might get in for a moment. */
+static int clients_give(const struct sockaddr_un *address, mode_t mode)
+{
+	node_group_give(address->sun_path);
+	return chmod(address->sun_path, mode);
+}
+
 int clients_listen(struct clients *c)
 {
 	struct sockaddr_un address;
@@ -321,7 +329,7 @@ int clients_listen(struct clients *c)
 	unlink(address.sun_path); /* the lock says that nobody listens there */
 	if (c->table == NULL || c->listen_fd < 0 ||
 	    bind(c->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(address.sun_path, c->host->options->socket_mode) < 0 ||
+	    clients_give(&address, c->host->options->socket_mode) < 0 ||
 	    listen(c->listen_fd, 64) < 0 ||
 	    uv_poll_init(&c->host->loop, &c->listening, c->listen_fd) < 0) {
 		log_error("cannot listen at %s (%s): check the rights of --rundir",

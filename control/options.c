@@ -33,7 +33,7 @@ enum {
 	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")        \
 	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                   \
 	X(RESTART_GRACE, "restart-grace", "S", "how long a restarting control is waited for (10)") \
-	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0666)")             \
+	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0660)")             \
 	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)")  \
 	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")      \
 	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")           \
@@ -409,7 +409,7 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 				.restart_grace_s = 10,
 				.spill_max = INT64_MAX,
 				.quota_bytes = UINT64_MAX,
-				.socket_mode = 0666,
+				.socket_mode = 0660,
 				.creators = CONTROL_CREATORS_AUTO,
 				.log_level = CONTROL_LOG_INFO};
 	opterr = 0;

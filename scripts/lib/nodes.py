@@ -70,7 +70,10 @@ def control_argv(config, node):
     shards = ["--shards", config["shards"]] if config.get("shards") else []
     plans = ["--planner", config["planner"]] if config.get("planner") else []
     plans += ["--topology", topology_file(config)] if config.get("rails") else []
-    return [binary("control"), "--rundir", node_dir(config, node), *who, *shards, *plans]
+    # every user of this machine may try an emulated cluster, unless a test asks for the default
+    mode = config.get("socket_mode", "0666")
+    rights = ["--socket-mode", mode] if mode else []
+    return [binary("control"), "--rundir", node_dir(config, node), *who, *shards, *plans, *rights]
 
 
 def pid_file(config, node, kind):

@@ -118,6 +118,42 @@ def the_capabilities_of_the_units_suffice():
         assert netlib.digest_of(directory / "got") == expected
 
 
+def as_user(number, group):
+    return ["setpriv", "--reuid", number, "--regid", group, "--clear-groups", "--no-new-privs"]
+
+
+BIND = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(({address!r}, 7400))"
+
+
+def other_users_stay_out_of_a_node():
+    """A user of the host who is not in the daemons' group: no client, and nothing that he could
+    send as the node with."""
+    netlib.need_daemons()
+    netlib.need_command("setpriv")
+    with netlib.scratch() as directory, Service(2, directory) as cluster:
+        netlib.copy_build(cluster.programs, "client/cli/sarissa")
+        cluster.config["socket_mode"] = None  # the default of control
+        for node in range(2):
+            for daemon in nodes.KINDS:
+                cluster.begin(node, daemon)
+        cluster.answer()
+        netlib.transfer(cluster, directory, 1 << 20)
+        folder = state.node_dir(cluster.config, 0)
+        command = [cluster.programs / "client/cli/sarissa", "--socket", folder / "control.sock",
+                   "status"]
+        done = cluster.run(0, *as_user(4242, 4242), *command)
+        assert done.returncode and "adduser USER nogroup" in done.stderr, done
+        cluster.must(0, *as_user(4242, NOBODY), *command, "--counters")
+        for name in ("counters", "peers"):
+            done = cluster.run(0, *as_user(4242, 4242), "cat", folder / name)
+            assert done.returncode and not done.stdout, f"{name}: {done}"
+            cluster.must(0, *as_user(4242, NOBODY), "cmp", folder / name, folder / name)
+        for address in (network.node_ip(0), "0.0.0.0"):
+            done = cluster.run(0, *as_user(4242, 4242), "/usr/bin/python3", "-c",
+                               BIND.format(address=address))
+            assert "Address already in use" in done.stderr, f"{address}: {done}"
+
+
 class Manager:
     """The other end of NOTIFY_SOCKET. What counts is when something was said, which the kernel
     notes, and not when there was time to read it."""
@@ -252,6 +288,7 @@ def control_does_not_hold_up_a_boot():
 
 
 netlib.run(the_capabilities_of_the_units_suffice,
+           other_users_stay_out_of_a_node,
            the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs,
            control_is_ready_when_clients_are_let_in,
            control_does_not_hold_up_a_boot)
