@@ -8,17 +8,18 @@
 #include <rte_prefetch.h>
 #include "ether.h"
 
-/* Answers who-has for our address, and remembers the sender's. */
+/* Answers who-has for our address, and remembers the sender's. One for another address tells the
+ * sender's, too, if we know it already (RFC 826): so a peer announces that it has moved. */
 static bool rx_answer_neighbour(struct worker *w, struct rail *r, const struct ether_frame *f,
 				uint64_t now_ns)
 {
 	const struct port *p = r->port;
 	bool ours = memcmp(f->to.ip, p->addr.ip, 16) == 0;
 	static const uint8_t unspecified[16];
+	if (f->has_mac && memcmp(f->from.ip, unspecified, 16) != 0)
+		neighbour_learn(p->neighbours, f->from.ip, f->from_mac, ours, now_ns);
 	if (!ours)
 		return false;
-	if (f->has_mac && memcmp(f->from.ip, unspecified, 16) != 0)
-		neighbour_learn(p->neighbours, f->from.ip, f->from_mac, true, now_ns);
 	struct rte_mbuf *m = rte_pktmbuf_alloc(r->out->pool);
 	if (!m) {
 		w->counters->io_no_mbuf++;

@@ -177,7 +177,9 @@ static bool udp_fault(struct worker *w, struct rail *r, struct udp *u, int error
 			udp_bursts(w, u, false);
 			return true;
 		}
-		if (u->refusal && error == EMSGSIZE) { /* by itself, too: bursts are innocent */
+		/* By itself, too: not the device's bursts are at fault, but the packet's length, or
+		 * that our address is gone for a while (EINVAL). */
+		if (u->refusal) {
 			u->refusal = 0;
 			udp_bursts(w, u, true);
 		}

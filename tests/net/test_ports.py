@@ -150,5 +150,31 @@ def objects_cross_a_device_that_refuses_interrupts():
         return pair.cross()
 
 
+MOVES = """
+import socket, struct, sys
+ip, mac = socket.inet_aton(sys.argv[1]), bytes.fromhex("025a00c0ffee")
+arp = struct.pack("!HHBBH6s4s6s4s", 1, 0x800, 6, 4, 1, mac, ip, bytes(6), ip)
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(("eth0", 0))
+s.setsockopt(263, 1, struct.pack("iHH8s", socket.if_nametoindex("eth0"), 1, 0, b""))  # promiscuous
+s.send(bytes([255]) * 6 + mac + bytes.fromhex("0806") + arp)
+s.settimeout(10)
+while s.recv(65536)[:6] != mac:
+    pass
+print("frames go there")
+"""
+
+
+def a_peer_that_moves_to_another_link_address_is_heard_of():
+    """A gratuitous ARP request, as bonds and moved machines send it: it asks for the peer's own
+    address, not for ours."""
+    netlib.need_daemons()
+    with netlib.Cluster(2, "--vdev", "tap", "--store", 64) as cluster, netlib.scratch() as directory:
+        netlib.transfer(cluster, directory, 1 << 20)
+        said = cluster.must(1, "/usr/bin/python3", "-c", MOVES, netlib.network.node_ip(1))
+        assert said.strip() == "frames go there", said
+
+
 netlib.run(objects_cross_memif, objects_cross_virtio,
-           objects_cross_a_device_that_refuses_interrupts)
+           objects_cross_a_device_that_refuses_interrupts,
+           a_peer_that_moves_to_another_link_address_is_heard_of)

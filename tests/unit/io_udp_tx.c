@@ -3,6 +3,7 @@
  * the kernel is ours (sendmmsg is wrapped): it takes so many bursts, then says what it is told to
  * say. */
 #include <errno.h>
+#include <limits.h>
 #include <netinet/udp.h>
 #include "core_test.h"
 #include "log.h"
@@ -303,6 +304,25 @@ static void a_narrow_device_takes_bursts(void **state)
 	assert_int_equal(x->r->counters.io_tx_refused, x->r->counters.io_tx_lost);
 }
 
+/* EINVAL of all that leaves: the interface has lost our address for a while. */
+static void an_address_that_is_gone_is_not_the_device(void **state)
+{
+	static const int errors[] = {EINVAL, EIO, ENETUNREACH, EADDRNOTAVAIL};
+	struct wire *x = *state;
+
+	for (size_t k = 0; k < sizeof(errors) / sizeof(errors[0]); k++) {
+		kernel.takes = 0;
+		kernel.says = errors[k];
+		send_after(x, 1000);
+		kernel.takes = INT_MAX;
+		send_after(x, 1000);
+		assert_int_equal(x->r->counters.io_gso_refused, 0);
+		assert_int_equal(x->r->counters.io_gso_off, 0);
+		assert_true(x->udp.segments);
+	}
+	assert_int_equal(warnings, 0);
+}
+
 static void what_the_kernel_refuses_is_lost(void **state)
 {
 	static const int errors[] = {EPERM, ENETUNREACH, EMSGSIZE, EIO};
@@ -350,6 +370,7 @@ int main(void)
 		test_wire(a_device_without_bursts_gets_single_packets),
 		test_wire(bursts_come_back),
 		test_wire(a_narrow_device_takes_bursts),
+		test_wire(an_address_that_is_gone_is_not_the_device),
 		test_wire(what_the_kernel_refuses_is_lost),
 		test_wire(a_filter_of_this_host_is_named),
 	};
