@@ -233,8 +233,9 @@ void shm_release(struct shm *s)
 }
 
 /* For our own group only: with the ids and numbers in them a local user could make packets that
- * peers take for ours. A new file under the old name: readers that still map the old one keep a whole one. All of it is
- * allotted at once: a worker that writes must not meet a full file system. */
+ * peers take for ours. A new file under the old name: readers that still map the old one keep a
+ * whole one. All of it is allotted at once: a worker that writes must not meet a full file system.
+ */
 static int shm_file_create(const char *rundir, const char *name, struct counters_file header,
 			   struct counters_file **out)
 {
