@@ -110,8 +110,8 @@ static void spill_done(struct spill_op *op, int result)
 {
 	uint32_t wanted = op->piece ? op->piece : SPILL_BLOCK;
 
-	if (op->stale || result < 0) {
-		spill_end(op, result < 0 ? result : -ECANCELED);
+	if (op->stale || result < 0) { /* -EBADMSG is ours: what a checksum has proved */
+		spill_end(op, result >= 0 ? -ECANCELED : result == -EBADMSG ? -EIO : result);
 	} else if (op->piece == 0 && !op->read) {
 		spill_end(op, (uint32_t)result == wanted ? 0 : -ENOSPC);
 	} else if (op->piece == 0) {
@@ -173,7 +173,7 @@ static int spill_begin(struct spill *s, const struct control_spill *file, uint64
 		return -EAGAIN;
 	fd = spill_open_file(s, file, is_read ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC);
 	if (fd < 0)
-		return fd;
+		return fd == -EBADMSG ? -EIO : fd;
 	op->used = true;
 	op->stale = false;
 	op->read = is_read;
@@ -221,14 +221,20 @@ int spill_op_find(void *arg, const struct control_spill *file)
 	struct spill_header *header = h->spill.op[0].header;
 	int fd = spill_open_file(&h->spill, file, O_RDONLY);
 	struct stat st;
-	bool good;
+	int error = 0;
 
 	if (fd < 0)
-		return fd;
-	good = fstat(fd, &st) == 0 && (uint64_t)st.st_size == spill_file_bytes(file) &&
-	       pread(fd, header, SPILL_BLOCK, 0) == SPILL_BLOCK && spill_header_is(header, file);
+		return fd == -EBADMSG ? -EIO : fd;
+	if (fstat(fd, &st) < 0)
+		error = -EIO;
+	else if ((uint64_t)st.st_size != spill_file_bytes(file))
+		error = -EBADMSG;
+	else if (pread(fd, header, SPILL_BLOCK, 0) != SPILL_BLOCK)
+		error = -EIO; /* the whole block is there: another time, perhaps */
+	else if (!spill_header_is(header, file))
+		error = -EBADMSG;
 	close(fd);
-	return good ? 0 : -EBADMSG;
+	return error;
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */

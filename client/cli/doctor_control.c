@@ -86,6 +86,9 @@ static void doctor_tables(struct doctor *d)
 		 g->entries, g->entries_max},
 		{"copies in this part of the directory", "remove objects, or add nodes", g->copies,
 		 g->copies_max},
+		{"bytes of small objects with a second copy",
+		 "remove small objects, or add nodes: more of them end with their node", g->values,
+		 g->values_max},
 		{"links", "fewer nodes or workers", g->links, g->links_max},
 	};
 	unsigned found = 0;

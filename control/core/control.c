@@ -88,7 +88,8 @@ void control_start(struct control *c)
 					  references_create,
 					  references_unhold,
 					  references_describe,
-					  agent_unheard};
+					  agent_unheard,
+					  backup_crowded};
 
 	c->cluster->ops = &wiring_cluster;
 	c->flow->ops = &wiring_flow;

@@ -46,6 +46,8 @@ void control_gauges(struct control *c, struct control_gauges *out)
 		.entries_max = f->entries_max,
 		.copies = c->directory->shard.copies.used,
 		.copies_max = f->copies_max,
+		.values = c->directory->shard.inline_space.used_bytes,
+		.values_max = f->inline_bytes,
 		.leases = c->lease->leases.pool.used,
 		.leases_max = f->leases_max,
 		.holds = c->lease->leases.holds.used,

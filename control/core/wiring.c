@@ -228,6 +228,7 @@ const struct cluster_ops wiring_cluster = {
 	.node_known = wiring_node_known,
 	.announce_asked = wiring_announce_asked,
 	.heard = replica_heard,
+	.losses = replica_doubt,
 	.link_up = wiring_link_up,
 	.link_wanted = wiring_link_wanted,
 	.node_away = wiring_node_away,

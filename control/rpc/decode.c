@@ -568,5 +568,6 @@ int codec_decode(const uint8_t *bytes, size_t length, uint8_t *arena, struct mes
 	if (e == NULL || !decode_body(e, &a, m))
 		return -EBADMSG;
 	m->request = e->request;
+	m->losses = e->losses;
 	return 0;
 }

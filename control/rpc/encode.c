@@ -639,6 +639,7 @@ size_t codec_encode(const struct message *m, uint8_t *scratch, uint8_t *out, siz
 	if (m->kind == MESSAGE_NONE || m->kind >= MESSAGE_KINDS)
 		return 0;
 	e.request = m->request;
+	e.losses = m->losses;
 	encode_body(m, scratch, &body, &e);
 	if (rpc__envelope__get_packed_size(&e) > room)
 		return 0;

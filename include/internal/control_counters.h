@@ -61,6 +61,7 @@ enum control_creators {
 	X(settles_cut, "changes", "changes of the members that not all told of within 30 s")    \
 	X(generations_refused, "messages", "of a clock that is more than an hour ahead")        \
 	X(copies_beyond, "messages", "of copies that may have been deleted: refused")           \
+	X(values_refused, "messages", "small objects that get no second copy: no room")         \
 	X(redirects, "requests", "requests for ids that another node keeps")                    \
 	X(commands_waited, "turns", "turns in which the ring to a worker was full")             \
 	X(creations, "objects", "objects that clients wrote in private staging buffers")        \
@@ -104,6 +105,8 @@ enum control_creators {
 	X(entries_max, "objects", "bound")                                               \
 	X(copies, "copies", "their copies")                                              \
 	X(copies_max, "copies", "bound")                                                 \
+	X(values, "bytes", "small objects with a second copy in our part")               \
+	X(values_max, "bytes", "bound")                                                  \
 	X(leases, "leases", "leases that clients of this node have opened")              \
 	X(leases_max, "leases", "bound")                                                 \
 	X(holds, "objects", "objects that these hold")                                   \

@@ -51,6 +51,8 @@ void disk_remove(struct disk *d, const struct control_spill *file)
 
 int disk_find(const struct disk *d, const struct control_spill *file)
 {
+	if (d->find_error)
+		return d->find_error;
 	return disk_of(d, file) ? 0 : -ENOENT;
 }
 

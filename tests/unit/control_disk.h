@@ -12,6 +12,7 @@ struct disk {
 	bool held;	 /* nothing ends */
 	int write_error; /* of every write from now on; 0: none */
 	int read_error;
+	int find_error; /* of every look for a file at a start */
 	struct disk_file {
 		bool used;
 		struct control_spill is;

@@ -294,6 +294,8 @@ static void the_directory_may_have_no_room_for_it(void **state)
 		assert_int_equal(put(w, PUTTER, name, SIZE, i), 0);
 		assert_int_equal(world_get(w, READER, 0, name, SIZE, i, WHEN), 0);
 	}
+	/* they are counted: none has a second copy */
+	assert_true(control_counters(w->node[0].core)->values_refused >= 40);
 	w->loss_permille = 0;
 	world_end(w);
 }

@@ -28,7 +28,7 @@ struct fixture {
 	uint32_t replicas; /* beside this one */
 	uint32_t out_count, removed_count, suspects, redirects;
 	uint64_t request;
-	uint32_t kept, alone, beyond;
+	uint32_t kept, alone, beyond, crowded;
 	struct message kept_answer;
 	bool unsettled, blocked, keeps;
 	struct { /* the cached copy that is to leave */
@@ -114,6 +114,11 @@ static inline void on_beyond(void *arg, uint32_t node)
 	((struct fixture *)arg)->beyond++;
 }
 
+static inline void on_crowded(void *arg)
+{
+	((struct fixture *)arg)->crowded++;
+}
+
 static inline bool on_evict(void *arg, const struct copy *copy, uint32_t pinned)
 {
 	struct fixture *f = arg;
@@ -131,7 +136,7 @@ static inline int setup(void **state)
 	const struct directory_out out = {
 		f,	    on_answer,	 on_remove, on_tombstone, on_suspect, on_removals,
 		on_settled, on_redirect, on_keep,   on_alone,	  on_down,    on_beyond,
-		on_evict,   NULL,	 NULL,	    NULL,	  NULL};
+		on_evict,   NULL,	 NULL,	    NULL,	  NULL,	      on_crowded};
 	struct control_config config;
 	struct arena arena = {.memory = NULL};
 

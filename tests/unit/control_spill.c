@@ -174,6 +174,112 @@ static void a_damaged_file_loses_that_object_only(void **state)
 	world_free(w);
 }
 
+/* Whatever the disk says: only the checksum, or a file that is not there, proves a loss. */
+static void an_error_of_the_disk_keeps_the_file(void **state)
+{
+	const int errors[] = {-EIO, -EMFILE, -ENOMEM, -ENODEV, -ETIMEDOUT};
+	struct world *w = two(UINT64_MAX / 2);
+	uint32_t files;
+
+	for (uint32_t i = 0; i < FIT + 2; i++)
+		assert_int_equal(put(w, i), 0);
+	files = disk_files(&w->node[HERE].disk);
+	for (uint32_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+		w->node[HERE].disk.read_error = errors[i];
+		assert_int_equal(get(w, HERE, 0), -EIO);
+		assert_true(disk_files(&w->node[HERE].disk) >= files);
+	}
+	w->node[HERE].disk.read_error = 0;
+	assert_int_equal(get(w, HERE, 0), 0);
+	assert_int_equal(get(w, THERE, 0), 0);
+	world_free(w);
+}
+
+/* A new control cannot look at the files: it may later. */
+static void an_error_at_the_start_keeps_the_files(void **state)
+{
+	struct world *w = two(UINT64_MAX / 2);
+
+	for (uint32_t i = 0; i < 2 * FIT; i++)
+		assert_int_equal(put(w, i), 0);
+	world_kill_control(w, HERE);
+	w->node[HERE].disk.find_error = -EIO;
+	world_start_control(w, HERE);
+	world_run(w, 3 * WORLD_SECOND);
+	world_open(w, HERE);
+	w->node[HERE].disk.find_error = 0;
+	assert_int_equal(spills(w)->objects, FIT);
+	for (uint32_t i = 0; i < 2 * FIT; i++)
+		assert_int_equal(get(w, HERE, i), 0);
+	world_free(w);
+}
+
+/* Copies that may be evicted and objects that may go to files make room together. */
+static void cache_and_files_make_room_together(void **state)
+{
+	struct world *w = two(UINT64_MAX / 2);
+
+	for (uint32_t i = 0; i < FIT / 2; i++)
+		assert_int_equal(world_put(w, THERE, 0, name_of(i), SIZE, i), 0);
+	world_unpin(w, THERE, 0);
+	for (uint32_t i = 0; i < FIT / 2; i++)
+		assert_int_equal(get(w, HERE, i), 0);
+	for (uint32_t i = FIT / 2; i < FIT; i++)
+		assert_int_equal(put(w, i), 0);
+	assert_int_equal(world_put(w, HERE, 0, "large", (FIT - 1) * SIZE, 9), 0);
+	world_unpin(w, HERE, 0);
+	for (uint32_t i = 0; i < FIT; i++)
+		assert_int_equal(get(w, THERE, i), 0);
+	world_run(w, WORLD_SECOND); /* what feeds THERE has ended */
+	assert_int_equal(world_get(w, HERE, 0, "large", (FIT - 1) * SIZE, 9, WHEN), 0);
+	world_free(w);
+}
+
+/* THERE has a cached copy of the first object, whose file HERE is damaged. */
+static struct world *one_copy_is_left(bool restart)
+{
+	struct world *w = two(UINT64_MAX / 2);
+
+	for (uint32_t i = 0; i < FIT + 2; i++)
+		assert_int_equal(put(w, i), 0);
+	assert_int_equal(get(w, THERE, 0), 0);
+	for (uint32_t i = FIT + 2; i < 2 * FIT + 4; i++) /* it goes to a file again */
+		assert_int_equal(put(w, i), 0);
+	world_run(w, 100 * WORLD_MS);
+	if (restart) {
+		world_kill_control(w, HERE);
+		w->node[HERE].disk.find_error = -EBADMSG;
+		world_start_control(w, HERE);
+		world_run(w, WORLD_SECOND);
+		w->node[HERE].disk.find_error = 0;
+		world_open(w, HERE);
+	} else {
+		w->node[HERE].disk.read_error = -EBADMSG;
+		assert_int_equal(get(w, HERE, 0), -ENODATA);
+		w->node[HERE].disk.read_error = 0;
+	}
+	return w;
+}
+
+static void the_last_copy_stays_when_a_file_is_lost(void **state)
+{
+	const uint64_t after[] = {20 * WORLD_MS, WORLD_SECOND, 15 * WORLD_SECOND};
+
+	for (uint32_t i = 0; i < 6; i++) {
+		struct world *w = one_copy_is_left(i % 2);
+
+		world_run(w, after[i / 2]);
+		for (uint32_t k = 0; k < FIT; k++)
+			assert_int_equal(world_put(w, THERE, 0, name_of(100 + k), SIZE, 100 + k),
+					 0);
+		world_unpin(w, THERE, 0);
+		world_run(w, 2 * WORLD_SECOND);
+		assert_int_equal(get(w, HERE, 0), 0);
+		assert_int_equal(get(w, THERE, 0), 0);
+		world_free(w);
+	}
+}
+
 static void another_control_finds_them(void **state)
 {
 	struct world *w = two(UINT64_MAX / 2);
@@ -220,6 +326,10 @@ int main(void)
 		cmocka_unit_test(a_reader_may_be_faster),
 		cmocka_unit_test(a_disk_that_is_full_loses_nothing),
 		cmocka_unit_test(a_damaged_file_loses_that_object_only),
+		cmocka_unit_test(an_error_of_the_disk_keeps_the_file),
+		cmocka_unit_test(an_error_at_the_start_keeps_the_files),
+		cmocka_unit_test(cache_and_files_make_room_together),
+		cmocka_unit_test(the_last_copy_stays_when_a_file_is_lost),
 		cmocka_unit_test(another_control_finds_them),
 		cmocka_unit_test(another_store_knows_none),
 	};

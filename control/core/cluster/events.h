@@ -25,6 +25,8 @@ struct cluster_ops {
 	void (*announce_asked)(struct control *c, struct node *n);
 	/* The node has answered a request that was sent taken_ns ago. */
 	void (*heard)(struct control *c, struct node *n, uint64_t taken_ns);
+	/* node.losses has changed. */
+	void (*losses)(struct control *c, struct node *n);
 
 	/* One more link to the node is up. */
 	void (*link_up)(struct control *c, struct node *n);

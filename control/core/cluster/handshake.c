@@ -13,7 +13,7 @@
 
 static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint32_t assigned)
 {
-	struct message m = {.kind = MESSAGE_HELLO};
+	struct message m = {.kind = MESSAGE_HELLO, .losses = c->cluster->losses};
 
 	m.hello.node = members_joined(c) ? c->cluster->self->number : MESSAGE_NODE_NONE;
 	m.hello.assigned = assigned;
@@ -119,8 +119,19 @@ static void peers_meet(struct control *c, const struct conn *conn, struct node *
 		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
 }
 
-static void peers_take_hello(struct control *c, struct conn *conn, const struct message_hello *h)
+/* Takes what a node says of its losses. Only its HELLO may take a number back: an older message can
+ * come late. */
+static void peers_losses(struct control *c, struct node *n, uint64_t losses, bool hello)
 {
+	if (losses == n->losses || (!hello && losses < n->losses))
+		return;
+	n->losses = losses;
+	c->cluster->ops->losses(c, n);
+}
+
+static void peers_take_hello(struct control *c, struct conn *conn, const struct message *m)
+{
+	const struct message_hello *h = &m->hello;
 	struct node *n = conn->link->node;
 	bool late = conn->named && !conn->hello;
 
@@ -137,6 +148,7 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 		return;
 	conn->hello = true;
 	gossip_heard(c, n);
+	peers_losses(c, n, m->losses, true);
 	n->workers = h->workers;
 	n->rails = h->rails;
 	peers_open_rails(c, conn);
@@ -164,7 +176,7 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		return NULL;
 	}
 	if (m->kind == MESSAGE_HELLO) {
-		peers_take_hello(c, conn, &m->hello);
+		peers_take_hello(c, conn, m);
 		return NULL;
 	}
 	n = conn->link->node;
@@ -178,7 +190,20 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		return NULL;
 	}
 	gossip_heard(c, n);
+	peers_losses(c, n, m->losses, false);
 	return n;
+}
+
+/* Sends a message with what this node says of its losses. Only a node that has some copies it. */
+static bool peers_send_stamped(struct control *c, uint32_t handle, const struct message *m)
+{
+	struct message stamped;
+
+	if (m->losses == c->cluster->losses)
+		return c->ops.send(c->ops.arg, handle, m);
+	stamped = *m;
+	stamped.losses = c->cluster->losses;
+	return c->ops.send(c->ops.arg, handle, &stamped);
 }
 
 bool peers_send(struct control *c, struct node *n, const struct message *m)
@@ -193,7 +218,7 @@ bool peers_send(struct control *c, struct node *n, const struct message *m)
 	if (conn == NULL || !conn->greeted)
 		return false;
 	c->counters.messages_out++;
-	if (c->ops.send(c->ops.arg, l->conn, m))
+	if (peers_send_stamped(c, l->conn, m))
 		return true;
 	c->counters.messages_lost++;
 	return false;

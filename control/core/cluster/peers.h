@@ -98,6 +98,7 @@ struct node {
 	uint64_t fresh_ns;     /* until then its last answer is recent enough (store/replica.h) */
 	uint64_t mute_ns;      /* it has not answered store/replica.c: not asked until then */
 	bool asking;	       /* that question is out */
+	uint64_t losses;       /* what it last said of its own (store/replica.h) */
 	uint64_t unkept_ns;    /* until then it gets no KEEP, as it did not answer one */
 	uint64_t probed_ns;    /* time of an unanswered probe; 0: none */
 	uint64_t corrected_ns; /* when we last sent it a correction about the members */

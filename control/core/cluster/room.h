@@ -24,6 +24,7 @@ struct room_cluster {
 	struct linkstats links;
 	struct watches watches;
 	uint64_t dead_ns; /* when a node was last considered dead */
+	uint64_t losses;  /* what this node's messages say of it (store/replica.h); 0: none yet */
 
 	struct pool loopback;
 	struct list loopback_queue;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include "core/base/env.h"
+#include "core/base/text.h"
 #include "room.h"
 
 #define BACKUP_SILENT_NS UINT64_C(1000000000)
@@ -33,6 +35,20 @@ void backup_later(void *arg)
 	if (c->directory->backups.timer.position == 0)
 		timers_set(&c->timers, &c->directory->backups.timer,
 			   c->now_ns + c->config.settle_ns, backup_fire);
+}
+
+void backup_crowded(void *arg)
+{
+	struct control *c = arg;
+	struct text t = {.length = 0};
+
+	if (c->counters.values_refused++ > 0)
+		return;
+	text_add(&t, "the values of small objects fill the ");
+	text_add_number(&t, c->directory->shard.inline_bytes);
+	text_add(&t, " bytes that this node keeps for them: more of them have no second copy, and "
+		     "end with their node: delete some, or add nodes; see values_refused");
+	control_log(c, CONTROL_LOG_WARNING, &t);
 }
 
 /* The entry that a KEEP is about, if it is still there. */

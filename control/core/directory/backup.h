@@ -41,6 +41,8 @@ void backup_init(struct control *c);
 /* directory_out.keep, directory_out.alone */
 bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message *answer);
 void backup_later(void *arg);
+/* directory_out.crowded */
+void backup_crowded(void *arg);
 /* Asks for some of the copies that are missing. */
 void backup_pump(struct control *c);
 /* Sets the value of a KEEP. False: the object is no more. */

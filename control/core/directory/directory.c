@@ -340,8 +340,8 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		directory_settle(d, e);
 		return;
 	}
-	if (have->has_value)
-		directory_value_set(d, e, have->value);
+	if (have->has_value && !directory_value_set(d, e, have->value))
+		d->out.crowded(d->out.arg);
 	directory_copy(e, node)->epoch = d->nodes[node].epoch;
 	answer.reply.generation = e->generation;
 	answer.reply.pinned = directory_pinned(d, e, node, have->pin_lost);

@@ -164,6 +164,8 @@ struct directory_out {
 	/* Whether nodes may hold the object, or any if NULL, and have not announced it. NULL: no.
 	 */
 	bool (*unheard)(void *arg, const struct object_id *id);
+	/* There is no room for the value of a small object: it gets no second copy. */
+	void (*crowded)(void *arg);
 };
 
 enum { DIRECTORY_SIZES = 32 }; /* one per factor of 4 */

@@ -96,7 +96,7 @@ static bool evict_remove(struct control *c)
 
 static bool evict_pinned(struct control *c, struct call *call, const struct message *answer)
 {
-	if (answer == NULL ||
+	if (answer == NULL || (answer->losses & 1) ||
 	    !directory_evicts(&c->directory->shard, &c->directory->eviction.object,
 			      c->directory->eviction.node) ||
 	    !evict_remove(c))
@@ -114,6 +114,6 @@ bool evict_start(void *arg, const struct copy *copy, uint32_t pinned)
 		.id = copy->entry->by_id.id, .generation = copy->entry->generation};
 	c->directory->eviction.node = copy->node;
 	if (n == c->cluster->self)
-		return evict_remove(c);
+		return (c->cluster->losses & 1) == 0 && evict_remove(c);
 	return calls_start(c, n, &m, TABLE_SLOT_NONE, EVICT_ANSWER_NS, evict_pinned, NULL) != NULL;
 }

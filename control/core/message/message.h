@@ -477,6 +477,7 @@ struct message_status {
 struct message {
 	uint32_t kind; /* enum message_kind */
 	uint64_t request;
+	uint64_t losses; /* of the sender (store/replica.h); peers_send fills it in */
 	union {
 		struct message_hello hello;
 		struct message_have have;

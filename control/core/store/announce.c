@@ -127,6 +127,10 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
 		replica_named(c, slot, answer->reply.pinned);
+		if (o->fileless) {
+			spill_lost(c, slot);
+			return false;
+		}
 		if (call->message.have.state == MESSAGE_COPY_COMPLETE)
 			c->store->ops->announced(c, o);
 		if (o->participant)
@@ -155,6 +159,7 @@ static void objects_announce_one(struct control *c, struct object *o)
 		return;
 	}
 	o->announce->cookie = members_epoch(c, o->announce->node);
+	o->replica_doubts = c->store->pinned.doubts;
 	c->store->objects.announcing++;
 }
 

@@ -292,10 +292,12 @@ uint64_t objects_evictable_bytes(struct control *c)
 }
 
 /* Whether evicting all copies that may leave would free so many bytes; otherwise none is evicted.
- * 0, -ENOSPC, or -EAGAIN: some may leave when the nodes of their pinned replicas have answered. */
-static int objects_can_evict(struct control *c, uint64_t bytes)
+ * evictable: how many these would free, with those that wait for an answer. 0, -ENOSPC, or -EAGAIN:
+ * some may leave when the nodes of their pinned replicas have answered. */
+static int objects_can_evict(struct control *c, uint64_t bytes, uint64_t *evictable)
 {
-	uint64_t there = objects_bytes_max(c) - c->store->objects.space.used_bytes, asked = 0;
+	uint64_t there = objects_bytes_max(c) - c->store->objects.space.used_bytes, asked = 0,
+		 unused = there;
 	uint32_t idle = 0;
 
 	objects_scan_pins(c);
@@ -315,12 +317,15 @@ static int objects_can_evict(struct control *c, uint64_t bytes)
 		else
 			idle++;
 	}
+	*evictable = there + asked - unused;
 	return there >= bytes ? 0 : there + asked >= bytes ? -EAGAIN : -ENOSPC;
 }
 
 bool objects_may_fit(struct control *c, uint64_t size)
 {
-	return objects_can_evict(c, size) != -ENOSPC;
+	uint64_t evictable;
+
+	return objects_can_evict(c, size, &evictable) != -ENOSPC;
 }
 
 /* Bytes that stay: put here, and not deleted. Counted again when that was some time ago. */
@@ -353,7 +358,7 @@ bool objects_may_free(struct control *c, uint64_t size)
 
 int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 {
-	uint64_t more = bytes;
+	uint64_t more = bytes, evictable;
 	int error;
 
 	*range = allocator_take(&c->store->objects.space, bytes);
@@ -363,8 +368,8 @@ int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 	}
 	if (*range)
 		return 0;
-	error = objects_can_evict(c, bytes);
-	if (error == -ENOSPC && spill_make_room(c, bytes))
+	error = objects_can_evict(c, bytes, &evictable);
+	if (error == -ENOSPC && spill_make_room(c, bytes, evictable))
 		return -EAGAIN;
 	if (error)
 		return error;
@@ -373,9 +378,9 @@ int objects_allocate(struct control *c, uint64_t bytes, uint32_t *range)
 			: bytes;
 	while ((*range = allocator_take(&c->store->objects.space, bytes)) == 0) {
 		if (!objects_evict(c, UINT32_MAX, more)) { /* enough bytes, not in one piece */
-			objects_can_evict(c, UINT64_MAX);
-			return c->store->pinned.asks > 0 || spill_make_room(c, bytes) ? -EAGAIN
-										      : -ENOSPC;
+			objects_can_evict(c, UINT64_MAX, &evictable);
+			return c->store->pinned.asks > 0 || spill_make_room(c, bytes, 0) ? -EAGAIN
+											 : -ENOSPC;
 		}
 		more = 0; /* one by one, until there is a piece */
 	}

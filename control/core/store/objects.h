@@ -49,6 +49,7 @@ struct object {			/* one per slot; the part that clients do not see */
 	uint64_t owner_epoch; /* members_epoch of that acknowledgement */
 	uint32_t replica;     /* node + 1 with the pinned replica; 0: not known */
 	uint32_t replica_unknown; /* times in a row that the directory knew none */
+	uint32_t replica_doubts;  /* replicas.doubts when the directory was last asked */
 	uint64_t replica_incarnation;
 	uint64_t replica_store; /* its store_incarnation; 0: not known */
 	bool found;		/* objects_find finds it */
@@ -59,6 +60,7 @@ struct object {			/* one per slot; the part that clients do not see */
 	bool adopted;  /* from an earlier control process, whose clients' pins are not known here */
 	bool spilling; /* being written to a file */
 	bool restoring; /* SPILLED: being read */
+	bool fileless;	/* SPILLED: a new control has found that its file is damaged or gone */
 	bool unclaimed; /* CREATING: its creator, a client of an earlier control process, has not
 			 * reconnected yet */
 };

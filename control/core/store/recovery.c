@@ -53,6 +53,8 @@ static void objects_reset(struct control *c)
 	for (uint32_t i = 0; i < c->config.table_slots; i++) {
 		if (o->meta[i].announce) /* of the store before */
 			calls_cancel(c, o->meta[i].announce);
+		if (o->meta[i].fileless)
+			replica_acked(c);
 		objects_wipe(&o->meta[i]);
 	}
 	list_init(&o->lru);
@@ -191,13 +193,12 @@ static void objects_keep_spilled(struct control *c, uint32_t slot)
 	const struct object_slot *s = &c->table->slot[slot];
 
 	if ((atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) != 0 ||
-	    !objects_sound(c, slot) || !spill_found(c, slot)) {
+	    !objects_sound(c, slot)) {
 		objects_set_state(c, slot, OBJECT_FREE);
 		return;
 	}
 	if (!objects_keep_text(c, slot)) { /* its box may have been given to another */
-		spill_killed(c, slot);
-		objects_set_state(c, slot, OBJECT_FREE);
+		objects_set_state(c, slot, OBJECT_FREE); /* the shell sweeps its file away */
 		return;
 	}
 	slots_keep(c, slot);
@@ -205,6 +206,7 @@ static void objects_keep_spilled(struct control *c, uint32_t slot)
 	list_init(&o->serves);
 	list_init(&o->mirrors);
 	c->store->objects.count++;
+	spill_find(c, slot);
 }
 
 int objects_attach(struct control *c)

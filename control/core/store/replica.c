@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include "core/base/env.h"
 #include "room.h"
 #include "events.h"
 
@@ -22,7 +23,8 @@ bool replica_elsewhere(struct control *c, const struct object *o)
 {
 	const struct node *n = replica_node(c, o);
 
-	return n && n->member == MEMBER_ALIVE && n->member_incarnation == o->replica_incarnation &&
+	return n && (n->losses & 1) == 0 && n->member == MEMBER_ALIVE &&
+	       n->member_incarnation == o->replica_incarnation &&
 	       (o->replica_store == 0 || n->store_incarnation == o->replica_store);
 }
 
@@ -100,12 +102,67 @@ void replica_named(struct control *c, uint32_t slot, uint32_t pinned)
 			objects_appoint(c, slot);
 		return;
 	}
+	if (pinned && o->replica_doubts != c->store->pinned.doubts)
+		return; /* an answer from before the last loss: asked again */
 	o->replica = pinned;
 	n = replica_node(c, o);
 	o->replica_incarnation = n ? n->member_incarnation : 0;
 	o->replica_store = n ? n->store_incarnation : 0;
 	o->replica_unknown = n ? 0 : o->replica_unknown + 1;
 }
+
+/* ---- a node that loses one, and lives on ----------------------------------------------------- */
+
+void replica_losing(struct control *c)
+{
+	c->store->pinned.losing++;
+	c->cluster->losses = control_generation(c) | 1;
+}
+
+void replica_acked(struct control *c)
+{
+	assert(c->store->pinned.losing > 0);
+	if (--c->store->pinned.losing == 0)
+		c->cluster->losses = control_generation(c) & ~UINT64_C(1);
+}
+
+static bool replica_dropped(struct control *c, struct call *call, const struct message *answer)
+{
+	if (answer && answer->reply.status == -EAGAIN)
+		return true;
+	replica_acked(c);
+	return false;
+}
+
+void replica_lost(struct control *c, const struct object_id *id, uint64_t generation)
+{
+	struct message m = {.kind = MESSAGE_DROP, .object = {.id = *id, .generation = generation}};
+
+	replica_losing(c);
+	if (calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, UINT64_MAX, replica_dropped,
+			NULL) == NULL)
+		replica_acked(
+			c); /* too many calls: a receiver that finds nothing tells the owner */
+}
+
+void replica_doubt(struct control *c, struct node *n)
+{
+	c->store->pinned.doubts++;
+	list_each(l, after, &c->store->objects.lru)
+	{
+		struct object *o = list_item(l, struct object, link);
+
+		if (o->replica != n->number + 1)
+			continue;
+		o->replica = 0;
+		o->replica_unknown = 0;
+		if ((n->losses & 1) == 0)
+			objects_announce(c, objects_slot(c, o));
+	}
+	replica_watch(c);
+}
+
+/* ---- asking again ---------------------------------------------------------------------------- */
 
 static void replica_fire(struct control *c, struct timer *t)
 {

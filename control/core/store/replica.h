@@ -24,6 +24,7 @@ struct control;
 struct message_have;
 struct node;
 struct object;
+struct object_id;
 
 enum replica_state {
 	REPLICA_GONE,  /* its node is not known, or does not answer */
@@ -32,7 +33,9 @@ enum replica_state {
 };
 
 struct replicas {
-	uint32_t asks; /* questions that are out */
+	uint32_t asks;	 /* questions that are out */
+	uint32_t doubts; /* times that a node had lost something */
+	uint32_t losing; /* objects lost here, of which the owners do not know yet */
 };
 
 /* Whether the node of the object's pinned replica is known, and is another one. */
@@ -45,6 +48,15 @@ void replica_heard(struct control *c, struct node *n, uint64_t taken_ns);
 void replica_describe(struct control *c, uint32_t slot, struct message_have *have);
 /* The directory's answer: node + 1, or 0. */
 void replica_named(struct control *c, uint32_t slot, uint32_t pinned);
+/* This node loses a pinned replica and lives on. From the first call until the owner knows
+ * (replica_acked), the number that is in its messages (cluster.losses) is odd: no copy is evicted
+ * for one that is pinned here. Then it is even and larger than before: others ask again. */
+void replica_losing(struct control *c);
+void replica_acked(struct control *c);
+/* The same, and tells the owner. */
+void replica_lost(struct control *c, const struct object_id *id, uint64_t generation);
+/* That number of another node has changed: where the copies that it pinned are is asked again. */
+void replica_doubt(struct control *c, struct node *n);
 /* Periodic, while there are evictable copies: asks the owners for unknown pinned replicas. */
 void replica_watch(struct control *c);
 

@@ -97,9 +97,9 @@ bool spill_leaving(const struct control *c)
 
 /* Whether spilling all objects that may leave would free so many bytes; otherwise none is spilled.
  */
-static bool spill_would_do(struct control *c, uint64_t bytes)
+static bool spill_would_do(struct control *c, uint64_t bytes, uint64_t evictable)
 {
-	uint64_t there = spills(c)->leaving_bytes + c->store->objects.scratch_offset -
+	uint64_t there = evictable + spills(c)->leaving_bytes + c->store->objects.scratch_offset -
 			 c->store->objects.space.used_bytes;
 
 	list_each(l, after, &spills(c)->kept)
@@ -114,18 +114,18 @@ static bool spill_would_do(struct control *c, uint64_t bytes)
 	return there >= bytes;
 }
 
-bool spill_make_room(struct control *c, uint64_t bytes)
+bool spill_make_room(struct control *c, uint64_t bytes, uint64_t evictable)
 {
 	struct spills *s = spills(c);
 
 	if (!spill_on(c) || c->now_ns < s->mute_ns)
 		return spill_leaving(c);
 	objects_scan_pins(c);
-	if (!spill_would_do(c, bytes))
+	if (!spill_would_do(c, bytes, evictable))
 		return false;
 	list_each(l, after, &s->kept)
 	{
-		if (s->leaving_bytes >= bytes || s->writes == SPILL_WRITES_MAX)
+		if (s->leaving_bytes + evictable >= bytes || s->writes == SPILL_WRITES_MAX)
 			break;
 		if (spill_may_go(c, list_item(l, struct object, link)) &&
 		    !spill_write(c, list_item(l, struct object, link)))
@@ -220,6 +220,10 @@ void spill_restore(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
+	if (o->fileless) {
+		spill_lost(c, slot);
+		return;
+	}
 	if (o->restoring || list_linked(&o->restore))
 		return;
 	list_append(&spills(c)->wanted, &o->restore);
@@ -233,6 +237,25 @@ void spill_pump(struct control *c)
 			return;
 }
 
+/* Whether the error proves that the bytes are lost: a checksum, or a file that is not there. A disk
+ * that fails may answer another time. */
+static bool spill_proves(int error)
+{
+	return error == -EBADMSG || error == -ENOENT;
+}
+
+void spill_lost(struct control *c, uint32_t slot)
+{
+	struct object_id id = c->table->slot[slot].id;
+	uint64_t generation = c->table->slot[slot].generation;
+
+	c->counters.spill_errors++;
+	replica_losing(c);
+	objects_lose(c, slot, "lost: its file in the folder of --spill is damaged or gone");
+	replica_lost(c, &id, generation);
+	replica_acked(c);
+}
+
 void spill_has_read(struct control *c, uint32_t slot, int error)
 {
 	struct object *o = objects_at(c, slot);
@@ -241,8 +264,8 @@ void spill_has_read(struct control *c, uint32_t slot, int error)
 	spills(c)->reads--;
 	o->restoring = false;
 	o->holds--;
-	if (s->state == OBJECT_SPILLED && error && error != -EBADMSG && error != -ENOENT &&
-	    error != -EIO) { /* another time, perhaps */
+	if (s->state == OBJECT_SPILLED && error &&
+	    !spill_proves(error)) { /* another time, perhaps */
 		c->counters.spill_errors++;
 		spill_say(c, slot, ": its spilled bytes cannot be read now (error ", error);
 		allocator_give(&c->store->objects.space, o->range);
@@ -251,19 +274,14 @@ void spill_has_read(struct control *c, uint32_t slot, int error)
 				      "its file in the folder of --spill cannot be "
 				      "read now: try again later");
 	} else if (s->state == OBJECT_SPILLED && error) {
-		struct object_id id = s->id;
-		uint64_t generation = s->generation;
-
-		c->counters.spill_errors++;
 		spill_say(c, slot, ": its spilled bytes are lost (error ", error);
-		objects_lose(c, slot, "lost: its file in the folder of --spill is damaged or gone");
-		objects_disown(c, &id, generation);
+		spill_lost(c, slot);
 	} else if (s->state == OBJECT_SPILLED) {
 		c->counters.restored++;
 		c->counters.restored_bytes += s->size;
+		objects_restored(c, slot); /* before its file goes: this process may be killed */
 		spill_remove(c, slot);
 		spills(c)->objects--;
-		objects_restored(c, slot);
 	}
 	objects_reap(c);
 	c->store->ops->room(c);
@@ -273,18 +291,33 @@ void spill_has_read(struct control *c, uint32_t slot, int error)
 
 void spill_killed(struct control *c, uint32_t slot)
 {
-	list_remove(&objects_at(c, slot)->restore);
+	struct object *o = objects_at(c, slot);
+	const struct control_spill file = spill_file(c, slot);
+
+	list_remove(&o->restore);
+	if (o->fileless) { /* was not counted */
+		if (spill_on(c))
+			c->ops.spill_remove(c->ops.arg, &file);
+		o->fileless = false;
+		replica_acked(c);
+		return;
+	}
 	spill_remove(c, slot);
 	spills(c)->objects--;
 }
 
-bool spill_found(struct control *c, uint32_t slot)
+void spill_find(struct control *c, uint32_t slot)
 {
 	const struct control_spill file = spill_file(c, slot);
+	int error = spill_on(c) ? c->ops.spill_find(c->ops.arg, &file) : -ENOENT;
 
-	if (!spill_on(c) || c->ops.spill_find(c->ops.arg, &file) < 0)
-		return false;
+	if (error && spill_proves(error)) {
+		objects_at(c, slot)->fileless = true;
+		replica_losing(c);
+		if (spill_on(c))
+			spill_say(c, slot, ": its spilled bytes are lost (error ", error);
+		return;
+	}
 	spills(c)->files_bytes += file.size;
 	spills(c)->objects++;
-	return true;
 }

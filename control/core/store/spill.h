@@ -35,8 +35,9 @@ struct spills {
 };
 
 void spill_init(struct control *c);
-/* Begins to spill until there will be room for so many bytes. False: there will not be. */
-bool spill_make_room(struct control *c, uint64_t bytes);
+/* Begins to spill until there will be room for so many bytes, of which evictable ones come from
+ * copies that may be evicted. False: there will not be. */
+bool spill_make_room(struct control *c, uint64_t bytes, uint64_t evictable);
 /* Whether objects are being spilled. */
 bool spill_leaving(const struct control *c);
 /* The bytes of a SPILLED object are needed: reads it when there is room; if there can be none,
@@ -49,7 +50,10 @@ void spill_wrote(struct control *c, uint32_t slot, int error);
 void spill_has_read(struct control *c, uint32_t slot, int error);
 /* The object, which is SPILLED, is being killed. */
 void spill_killed(struct control *c, uint32_t slot);
-/* Whether an earlier control process has spilled the object of the slot, and the file exists. */
-bool spill_found(struct control *c, uint32_t slot);
+/* An earlier control process has spilled the object of the slot: looks for its file. If that is
+ * damaged or gone, the object is lost (spill_lost) when its owner knows that it was here. */
+void spill_find(struct control *c, uint32_t slot);
+/* The file of the object is damaged or gone: the object is lost, and its owner hears so. */
+void spill_lost(struct control *c, uint32_t slot);
 
 #endif
