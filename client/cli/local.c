@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "cli.h"
 #include "internal/arguments.h"
+#include "internal/object_table.h"
 #include "json.h"
 #include "local.h"
 #include "text.h"
@@ -19,7 +20,7 @@
 enum { STORE_MIB_DEFAULT = 256, STORE_MIB_MAX = 1 << 22 };
 
 static const char local_usage[] =
-	"usage: sarissa local up N [--store MIB] [--workers W] [--rails R]\n"
+	"usage: sarissa local up N [--store MIB] [--objects N] [--workers W] [--rails R]\n"
 	"       sarissa local exec I -- COMMAND...\n"
 	"       sarissa local env I\n"
 	"       sarissa local kill I | start I\n"
@@ -36,23 +37,21 @@ static const char local_usage[] =
 	"  down         ends all nodes and removes their files\n"
 	"  --name NAME  of several clusters side by side (default: main)\n"
 	"  --store MIB  of each node's store (default: 256); memory is taken when it is used\n"
+	"  --objects N  that each store holds at most, 1024 to 1048576 (default: 65536)\n"
 	"  --workers W  packet threads of each node (default: 1)\n"
 	"  --rails R    ports of each node: 127.0.0.I, 127.0.1.I ... (default: 1)\n";
 
 struct local_options {
 	const char *name;
-	uint64_t store_mib, workers, rails;
+	uint64_t store_mib, objects, workers, rails;
 	bool json;
 };
 
 static const struct option local_long_options[] = {
-	{"name", required_argument, NULL, 'n'},
-	{"store", required_argument, NULL, 's'},
-	{"workers", required_argument, NULL, 'w'},
-	{"rails", required_argument, NULL, 'r'},
-	{"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
+	{"name", required_argument, NULL, 'n'},	   {"store", required_argument, NULL, 's'},
+	{"objects", required_argument, NULL, 'o'}, {"workers", required_argument, NULL, 'w'},
+	{"rails", required_argument, NULL, 'r'},   {"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
 };
 
 static int local_wrong(const char *what, const char *which)
@@ -72,6 +71,11 @@ static int local_option(int option, int argc, char **argv, struct local_options 
 		return argument_number(optarg, 10, 8, STORE_MIB_MAX, &o->store_mib)
 			       ? -1
 			       : local_wrong("--store takes MiB, 8 at least, not ", optarg);
+	case 'o':
+		return argument_number(optarg, 10, OBJECT_TABLE_SLOTS_MIN, OBJECT_TABLE_SLOTS_MAX,
+				       &o->objects)
+			       ? -1
+			       : local_wrong("--objects takes 1024 to 1048576, not ", optarg);
 	case 'w':
 		return argument_number(optarg, 10, 1, LOCAL_WORKERS_MAX, &o->workers)
 			       ? -1
@@ -122,6 +126,7 @@ static int local_up(struct local_cluster *cluster, const struct local_options *o
 	cluster->workers = (uint32_t)o->workers;
 	cluster->rails = (uint32_t)o->rails;
 	cluster->store_mib = o->store_mib;
+	cluster->objects = (uint32_t)o->objects;
 	cluster->udp_port = local_free_port(cluster);
 	if (cluster->udp_port == 0)
 		return cli_fail(-EADDRINUSE,
@@ -398,7 +403,8 @@ static int local_parse(int argc, char **argv, const char *form, struct local_opt
  * the command that is run. */
 int local_run(const struct cli_args *args)
 {
-	struct local_options o = {"main", STORE_MIB_DEFAULT, 1, 1, args->json};
+	struct local_options o = {"main", STORE_MIB_DEFAULT, OBJECT_TABLE_SLOTS_DEFAULT, 1,
+				  1,	  args->json};
 	struct local_cluster cluster = {.nodes = 0};
 	int count = args->count;
 	char **words = args->names;

@@ -30,6 +30,7 @@ struct local_cluster {
 	uint32_t workers;
 	uint32_t rails;
 	uint64_t store_mib; /* per node */
+	uint32_t objects;   /* per node */
 };
 
 /* Names of the kinds in messages and file names. */
@@ -48,8 +49,9 @@ int local_lock(const struct local_cluster *cluster);
 /* Reads what local_create has written. CLI_NO_NODE: there is no such cluster. */
 int local_load(struct local_cluster *cluster);
 
-/* Makes the directory and writes nodes, udp_port, workers, store_mib and rails into it. A cluster
- * of that name whose processes have all ended is removed first; one that runs is an error. */
+/* Makes the directory and writes nodes, udp_port, workers, store_mib, rails and objects into it. A
+ * cluster of that name whose processes have all ended is removed first; one that runs is an error.
+ */
 int local_create(struct local_cluster *cluster);
 
 /* Removes every file of the cluster. */

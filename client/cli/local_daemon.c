@@ -197,6 +197,8 @@ static void daemon_arguments(const struct local_cluster *cluster, uint32_t node,
 	daemon_argument(a, "%u", cluster->workers);
 	daemon_argument(a, "--store");
 	daemon_argument(a, "%lu", (unsigned long)cluster->store_mib);
+	daemon_argument(a, "--objects");
+	daemon_argument(a, "%u", cluster->objects);
 	for (uint32_t rail = 1; rail < cluster->rails; rail++) {
 		daemon_argument(a, "--port");
 		daemon_argument(a, "udp:127.0.%u.%u", rail, node + 1);

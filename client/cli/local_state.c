@@ -16,7 +16,8 @@
 #include "cli.h"
 #include "local.h"
 
-#define STATE_FORMAT "sarissa-local 1 nodes %u udp-port %u workers %u store-mib %lu rails %u\n"
+#define STATE_FORMAT \
+	"sarissa-local 1 nodes %u udp-port %u workers %u store-mib %lu rails %u objects %u\n"
 
 enum { PORT_FIRST = 7400, PORT_STEP = LOCAL_WORKERS_MAX, PORT_LAST = 32000 };
 
@@ -103,10 +104,10 @@ int local_load(struct local_cluster *cluster)
 	if (!file)
 		return cli_fail(-errno, "cannot read %s: %s", path, strerror(errno));
 	int fields = fscanf(file, STATE_FORMAT, &cluster->nodes, &cluster->udp_port,
-			    &cluster->workers, &store, &cluster->rails);
+			    &cluster->workers, &store, &cluster->rails, &cluster->objects);
 	fclose(file);
 	cluster->store_mib = store;
-	if (fields != 5 || cluster->rails < 1 || cluster->rails > LOCAL_RAILS_MAX ||
+	if (fields != 6 || cluster->rails < 1 || cluster->rails > LOCAL_RAILS_MAX ||
 	    cluster->nodes < 1 || cluster->nodes > LOCAL_NODES_MAX || cluster->workers < 1 ||
 	    cluster->workers > LOCAL_WORKERS_MAX || cluster->udp_port < 1 ||
 	    cluster->udp_port > UINT16_MAX)
@@ -134,9 +135,9 @@ static int state_write(const struct local_cluster *cluster)
 	char path[LOCAL_FILE_BYTES];
 	state_file(cluster, path);
 	FILE *file = fopen(path, "wxe");
-	bool good = file &&
-		    fprintf(file, STATE_FORMAT, cluster->nodes, cluster->udp_port, cluster->workers,
-			    (unsigned long)cluster->store_mib, cluster->rails) > 0;
+	bool good = file && fprintf(file, STATE_FORMAT, cluster->nodes, cluster->udp_port,
+				    cluster->workers, (unsigned long)cluster->store_mib,
+				    cluster->rails, cluster->objects) > 0;
 	if (file && fclose(file) != 0)
 		good = false;
 	return good ? CLI_DONE : cli_fail(-errno, "cannot write %s: %s", path, strerror(errno));

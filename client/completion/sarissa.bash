@@ -44,7 +44,7 @@ _sarissa_options()
 	status) echo "--json --help --socket --counters" ;;
 	peers) echo "--json --help --socket --over" ;;
 	top) echo "--json --help --socket --interval --once" ;;
-	local) echo "--json --help --name --store --workers --rails" ;;
+	local) echo "--json --help --name --store --objects --workers --rails" ;;
 	group) echo "--json --help --count --dtype --op --policy --members --total --switch" ;;
 	plan)
 		echo "--json --help --op --size --topology --nodes --rate --latency --mtu --planner --why --simulate --dot" \
@@ -58,7 +58,7 @@ _sarissa_options()
 
 # Options that a value follows.
 _sarissa_valued="--socket --timeout --ttl --lease --lease-ttl --prefix --over --interval --op --dtype --num --deadline --min
-	--switch --member --name --store --workers --rails --count --policy --members --size --topology --nodes --rate
+	--switch --member --name --store --objects --workers --rails --count --policy --members --size --topology --nodes --rate
 	--latency --mtu --planner --svg"
 _sarissa_commands="put get reduce rm ls watch stat status peers top doctor leave local group policy plan topology help"
 

@@ -39,6 +39,10 @@ def endpoint(config, node):
     return f"[{ip}]:{config['udp_port']}" if config["ipv6"] else f"{ip}:{config['udp_port']}"
 
 
+def objects(config):
+    return ["--objects", config.get("objects", 65536)]
+
+
 def dataplane_argv(config, node):
     if config.get("rails") and config["all_rails"]:
         return railed_argv(config, node)
@@ -46,7 +50,8 @@ def dataplane_argv(config, node):
     prefix = 64 if config["ipv6"] else 16
     argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--port", ports[config["vdev"]],
             "--addr", f"{address(config, node)}/{prefix}", "--udp-port", config["udp_port"],
-            "--mtu", config["mtu"], "--store", config["store"], "--workers", config["workers"]]
+            "--mtu", config["mtu"], "--store", config["store"], *objects(config),
+            "--workers", config["workers"]]
     if config["busy_poll"]:
         argv.append("--busy-poll")
     return argv
@@ -54,8 +59,8 @@ def dataplane_argv(config, node):
 
 def railed_argv(config, node):
     """With a port on each rail. Options behind a port are of that one."""
-    argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--store", config["store"], "--workers",
-            config["workers"], *(["--busy-poll"] if config["busy_poll"] else [])]
+    argv = [binary("dataplane"), "--rundir", node_dir(config, node), "--store", config["store"], *objects(config),
+            "--workers", config["workers"], *(["--busy-poll"] if config["busy_poll"] else [])]
     for rail in range(network.rails(config, node)):
         ip = network.node_ip(node, rail)
         port = [f"udp:{ip}"] if vdev_of(config, rail) == "udp" else [f"af_xdp:eth{rail}", "--addr", ip]

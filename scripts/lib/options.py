@@ -68,6 +68,7 @@ MTU_AF_XDP_MOST = 3498  # dataplane/io/port.c
 SIZE = whole(1, LARGEST)
 SIZE_MIB = whole(1, LARGEST // MIB)
 NODES = whole(2, NODES_MOST)
+OBJECTS = whole(1024, 1 << 20)
 WORKERS = whole(1, 16)
 
 

@@ -385,6 +385,19 @@ def core_files_leave_out_the_store():
                 client.terminate()
 
 
+def a_node_holds_as_many_objects_as_it_is_told():
+    """All of them, in a store that has room for more; the error names the table."""
+    puts = "for i in $(seq $0 $1); do sarissa put key-$i - </dev/null || exit; done"
+    with Home() as home:
+        wrong(home.local("up", 1, "--objects", 1000), 2, "--objects", "1000")
+        good(home.local("up", 1, "--store", 64, "--objects", 1024))
+        for first in range(1, 1025, 128):
+            good(home.local("exec", 0, "--", "sh", "-c", puts, first, first + 127))
+        wrong(home.task(0, "put", "one-more", "-", input=b""), 1, "table full (1024 of 1024 objects)", "--objects")
+        good(home.task(0, "rm", "key-77"))
+        good(home.task(0, "put", "one-more", "-", input=b""))
+
+
 netlib.run(doctor_asks_for_nothing_that_sockets_do_not_need, a_user_without_privileges_broadcasts_and_reduces,
            a_node_that_is_killed_is_shown_and_comes_back, nothing_is_left_after_down,
            two_clusters_stand_side_by_side, two_at_a_time_do_not_spoil_each_other,
@@ -392,4 +405,4 @@ netlib.run(doctor_asks_for_nothing_that_sockets_do_not_need, a_user_without_priv
            a_port_is_chosen_and_the_reason_told,
            what_a_power_cut_left_is_cleared_away, nodes_have_several_ports,
            a_command_says_what_it_waits_for, a_shell_becomes_a_task_of_a_node, daemons_keep_nothing_of_the_caller, sockets_take_no_place_of_a_closed_stream,
-           core_files_leave_out_the_store)
+           core_files_leave_out_the_store, a_node_holds_as_many_objects_as_it_is_told)
