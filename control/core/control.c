@@ -357,21 +357,10 @@ uint32_t control_members(const struct control *c)
 	return c->cluster->members.live_count;
 }
 
-static void control_say_end(struct control *c, enum member_state state, uint64_t now_ns)
-{
-	c->now_ns = now_ns;
-	c->cluster->members.left = true;
-	if (!members_joined(c))
-		return;
-	members_record(c, c->cluster->self, c->cluster->self->member_incarnation, state);
-	for (uint32_t i = 0; i < c->config.nodes; i++)
-		if (peers_node(c, i)->state == NODE_UP)
-			gossip_entry(c, peers_node(c, i), c->cluster->self);
-}
-
 void control_leave(struct control *c, uint64_t now_ns)
 {
-	control_say_end(c, MEMBER_LEFT, now_ns);
+	c->now_ns = now_ns;
+	members_say_end(c, MEMBER_LEFT);
 }
 
 bool control_has_left(const struct control *c)
@@ -381,7 +370,8 @@ bool control_has_left(const struct control *c)
 
 void control_rest(struct control *c, uint64_t now_ns)
 {
-	control_say_end(c, MEMBER_RESTING, now_ns);
+	c->now_ns = now_ns;
+	members_say_end(c, MEMBER_RESTING);
 }
 
 void control_usage(const struct control *c, struct control_usage *out)

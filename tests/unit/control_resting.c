@@ -86,7 +86,7 @@ static void a_control_that_does_not_come_back_is_dead(void **state)
 	world_free(w);
 }
 
-/* Whoever leaves for good says so, and is missed by nobody. */
+/* A node that leaves for good says so: no other waits for it. */
 static void one_that_leaves_is_gone_at_once(void **state)
 {
 	struct world *w = world_new(NODES, 1, STORE, true);

@@ -330,6 +330,17 @@ void members_leave(struct control *c, struct node *n, uint64_t incarnation, enum
 		members_set(c, n, incarnation, state);
 }
 
+void members_say_end(struct control *c, enum member_state state)
+{
+	c->cluster->members.left = true;
+	if (!members_joined(c))
+		return;
+	members_record(c, c->cluster->self, c->cluster->self->member_incarnation, state);
+	for (uint32_t i = 0; i < c->config.nodes; i++)
+		if (peers_node(c, i)->state == NODE_UP)
+			gossip_entry(c, peers_node(c, i), c->cluster->self);
+}
+
 /* ---- what others say ---------------------------------------------------------------------- */
 
 static void members_fence(struct control *c, const struct message_member *m)

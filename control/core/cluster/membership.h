@@ -93,6 +93,8 @@ void members_take(struct control *c, const struct message_member *m);
 bool members_hello(struct control *c, struct node *n, const struct message_hello *h);
 /* Its connection has ended. */
 void members_lost(struct control *c, struct node *n);
+/* Tells the other members that this control ends: MEMBER_LEFT or MEMBER_RESTING. */
+void members_say_end(struct control *c, enum member_state state);
 /* The last connection with another node was lost; the first one is up again. Then this node begins
  * a new incarnation: the others may have considered it dead, and given its ids away. */
 void members_cut_off(struct control *c);

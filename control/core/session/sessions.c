@@ -168,7 +168,7 @@ static void session_leave(struct control *c, struct session *s, const struct ses
 			    "only root and the user of the daemons may let this node leave");
 		return;
 	}
-	control_leave(c, c->now_ns);
+	members_say_end(c, MEMBER_LEFT);
 	reply_error(c, s, r->op, r->seq, 0, "");
 }
 
