@@ -56,11 +56,6 @@ struct conn *conn_by_addr(struct engine *e, const struct net_addr *addr)
 	return NULL;
 }
 
-static void conn_tell_soon(const struct engine *e, struct conn *c)
-{
-	c->report.tell_ns = e->config.peers != NULL ? 0 : NEVER;
-}
-
 /* Clears everything but what lives as long as the engine: index, generation and the rings. */
 static void conn_reset(struct engine *e, struct conn *c)
 {
@@ -86,7 +81,7 @@ static void conn_reset(struct engine *e, struct conn *c)
 		list_init(links[k]);
 	c->wheel_ns = c->rx.ack_deadline_ns = c->loss.deadline_ns = c->pmtu.next_ns = NEVER;
 	c->hello.next_ns = NEVER;
-	conn_tell_soon(e, c);
+	peer_tell_soon(e, c);
 }
 
 struct conn *conn_alloc(struct engine *e, const struct net_addr *addr)
@@ -138,7 +133,7 @@ void conn_established(struct engine *e, struct conn *c)
 	c->hello.next_ns = NEVER;
 	c->hello.due = false;
 	c->opened_ns = c->last_rx_ns = e->now_ns;
-	conn_tell_soon(e, c);
+	peer_tell_soon(e, c);
 	path_mtu_start(e, c);
 	e->count->conns_opened++;
 	conn_event(e, c, EVENT_PEER_UP);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "path_mtu.h"
+#include "peer.h"
 #include "sent.h"
 #include "state.h"
 
@@ -122,6 +123,7 @@ static void path_mtu_fails(struct engine *e, struct conn *c)
 	}
 	e->count->path_narrowed++;
 	c->mtu = MTU_BASE;
+	peer_tell_soon(e, c);
 	c->pmtu.doubt = c->pmtu.lost_rounds = c->pmtu.raises = 0;
 	c->pmtu.searching = true;
 	path_mtu_bisect(e, c);
@@ -159,6 +161,7 @@ void path_mtu_passes(struct engine *e, struct conn *c, uint32_t bytes)
 		return;
 	c->mtu = (uint16_t)bytes;
 	c->pmtu.raises = 0;
+	peer_tell_soon(e, c); /* else a quiet connection shows MTU_BASE until it next has traffic */
 	if (!c->pmtu.searching || bytes >= c->pmtu.high)
 		path_mtu_start(e, c); /* what had failed passes */
 	else if (bytes >= c->pmtu.probe)

@@ -141,7 +141,7 @@ def command_without_a_node():
     netlib.need_daemons()
     env = {"SARISSA_SOCKET": "/nonexistent/control.sock", "PATH": "/usr/bin"}
     done = subprocess.run([nodes.binary("cli"), "ls"], capture_output=True, text=True, env=env)
-    assert one_line(done, "/nonexistent/control.sock") == 4
+    assert one_line(done, "/nonexistent/control.sock") == 6
     done = subprocess.run([nodes.binary("cli"), "warp"], capture_output=True, text=True, env=env)
     assert one_line(done) == 2
 

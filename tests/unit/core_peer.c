@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What others may read of a connection, and the places of the table of connections. */
 #include "core_test.h"
+#include "path_mtu.h"
+#include "peer.h"
 
 enum { PLACES = 8, CHUNKS = 100 };
 
@@ -40,6 +42,30 @@ static unsigned places_taken(void)
 	for (unsigned k = 0; k < PLACES; k++)
 		n += peer_block_read(&blocks[k], &b);
 	return n;
+}
+
+/* Of a connection that is quiet after its handshake: no bytes come that would make news due. */
+static void what_the_path_carries_is_told_when_it_is_found(void **state)
+{
+	struct rig *r = *state;
+	struct peer peer = rig_connect(r, 1);
+	uint64_t probe = UINT64_MAX;
+	struct packet out;
+
+	peer.c->mtu = MTU_BASE;
+	peer_tell(r->e, peer.c);
+	path_mtu_start(r->e, peer.c);
+	conn_wake(r->e, peer.c);
+	while (rig_take(r, &out))
+		if (out.length + ENGINE_OVERHEAD_V4 > MTU_BASE)
+			probe = out.pn;
+	assert_int_not_equal(probe, UINT64_MAX);
+	assert_int_equal(told_of(&peer).gauges.mtu, MTU_BASE);
+	r->now_ns += 1000000;
+	peer_ack(r, &peer, probe);
+	rig_drain(r);
+	assert_int_equal(peer.c->mtu, r->config.mtu);
+	assert_int_equal(told_of(&peer).gauges.mtu, r->config.mtu);
 }
 
 static void opening_up_and_gone(void **state)
@@ -179,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_told(opening_up_and_gone),
+		test_told(what_the_path_carries_is_told_when_it_is_found),
 		test_told(what_passed_is_told_soon),
 		test_told(silence_and_loss_are_told),
 		test_told(a_path_is_known_when_it_was_the_limit),
