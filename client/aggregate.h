@@ -38,6 +38,6 @@ uint32_t aggregate_round(const sar_switch *w);
 void aggregate_round_set(sar_switch *w, uint32_t round);
 uint64_t aggregate_now_ns(void);
 /* Memory of this process as a buffer, freed by sar_release. */
-int aggregate_memory(uint64_t size, sar_buffer *out);
+int aggregate_memory(uint64_t size, const sar_buffer *like, sar_buffer *out);
 
 #endif

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "aggregate.h"
 #include "buffer.h"
 #include "deadline.h"
@@ -30,15 +31,20 @@ struct reduction {
 	int64_t deadline;
 };
 
-int aggregate_memory(uint64_t size, sar_buffer *out)
+int aggregate_memory(uint64_t size, const sar_buffer *like, sar_buffer *out)
 {
-	uint64_t bytes = size ? size : 1;
+	uint64_t bytes = size + BUFFER_PRIVATE_MORE;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (at == MAP_FAILED)
 		return error_set(-ENOMEM, "no memory for %llu bytes", (unsigned long long)bytes);
-	struct buffer own = {.kind = BUFFER_PRIVATE, .base = at, .bytes = bytes};
+	struct buffer own = {.kind = BUFFER_PRIVATE,
+			     .page = (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE))};
 	*out = (sar_buffer){.data = at, .size = size, .ready = size};
+	if (like && like->meta_bytes > 0) {
+		out->meta = memcpy((uint8_t *)at + size, like->meta, like->meta_bytes);
+		out->meta_bytes = like->meta_bytes;
+	}
 	buffer_set(out, &own);
 	return 0;
 }
@@ -143,8 +149,11 @@ static int by_switch(struct reduction *r, sar_id target, const char *name, const
 		     sar_buffer *out, sar_switch_result *result)
 {
 	uint64_t begin = aggregate_now_ns();
-	int n = r->first ? sar_create(r->s, target, name, r->source.size, &r->target)
-			 : aggregate_memory(r->source.size, &r->target);
+	sar_put_options options = {.size = sizeof(options),
+				   .meta = r->source.meta,
+				   .meta_bytes = r->source.meta_bytes};
+	int n = r->first ? sar_create_with(r->s, target, name, r->source.size, &options, &r->target)
+			 : aggregate_memory(r->source.size, &r->source, &r->target);
 	if (n < 0)
 		return n;
 	n = aggregate_begin(r->w, r->source.data, r->target.data, r->source.size, how);

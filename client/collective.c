@@ -38,7 +38,8 @@ static int pieces_fill(void *arg, void *to, uint64_t at, uint64_t bytes, int las
 	return 0;
 }
 
-int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count)
+int sar_put_iov_with(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count,
+		     const sar_put_options *options)
 {
 	struct pieces p = {.iov = iov, .count = count};
 	uint8_t small[SESSION_PUT_MAX];
@@ -49,9 +50,14 @@ int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, un
 		size = size > UINT64_MAX - iov[i].iov_len ? UINT64_MAX : size + iov[i].iov_len;
 	}
 	if (size > SESSION_PUT_MAX)
-		return sar_put_from(s, id, name, size, pieces_fill, &p);
+		return sar_put_from_with(s, id, name, size, pieces_fill, &p, options);
 	pieces_fill(&p, small, 0, size, 1);
-	return sar_put(s, id, name, small, size);
+	return sar_put_with(s, id, name, small, size, options);
+}
+
+int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count)
+{
+	return sar_put_iov_with(s, id, name, iov, count, NULL);
 }
 
 /* The only operation of the queue; r: of its submission. */

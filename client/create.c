@@ -2,7 +2,6 @@
 /* Writing objects piece by piece: create, publish, seal, abort. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include "buffer.h"
 #include "create.h"
 #include "error.h"
@@ -19,7 +18,7 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 	const struct session_reply *reply = &result->reply;
 	bool staged = reply->flags & SESSION_FLAG_STAGED;
 	struct buffer own = {.kind = BUFFER_WRITE,
-			     .pin = pin,
+			     .pin = (uint16_t)pin,
 			     .store = atomic_load(&s->stores),
 			     .slot = reply->slot,
 			     .generation = reply->generation};
@@ -38,8 +37,7 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 				    "node of one version");
 	if (r < 0)
 		return error_set(r, "cannot map the new object: %s", strerrordesc_np(-r));
-	own.base = range.base;
-	own.bytes = range.bytes;
+	own.page = range.page;
 	*out = (sar_buffer){.data = range.data, .size = size};
 	buffer_set(out, &own);
 	return 0;
@@ -80,13 +78,23 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	return r == -ESTALE && retried ? 0 : r;
 }
 
-int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out)
+void create_described(struct sar *s, const struct session_request *request, uint64_t generation,
+		      sar_buffer *out)
+{
+	described_add(&s->described, &request->id, generation, &request->meta);
+	described_set(&s->described, request->pin, &request->meta, out);
+}
+
+int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
+		    const sar_put_options *options, sar_buffer *out)
 {
 	struct session_request request = handle_request(SESSION_CREATE, &id);
 	struct mux_result result;
 	int r = handle_check(s); /* a pin that is given back below may be the parent's */
 	if (r == 0)
 		r = handle_name(&request, name);
+	if (r == 0)
+		r = described_options(options, &request.meta);
 	if (r == 0 && size > INT64_MAX)
 		r = error_set(-EFBIG, "the object is larger than any store: split it");
 	if (r == 0)
@@ -108,7 +116,14 @@ int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *o
 	r = create_map(s, size, request.pin, &result, out);
 	if (r < 0)
 		create_give_up(s, slot, generation, request.pin);
+	else if (request.meta.bytes > 0)
+		create_described(s, &request, generation, out);
 	return r;
+}
+
+int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out)
+{
+	return sar_create_with(s, id, name, size, NULL, out);
 }
 
 /* The buffer's own state, when it is one under creation. */
@@ -171,8 +186,7 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 
 void create_leave(sar_buffer *b, const struct buffer *own)
 {
-	if (own->base)
-		munmap(own->base, own->bytes);
+	buffer_unmap(b, own, 0);
 	*b = (sar_buffer){0};
 }
 

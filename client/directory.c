@@ -43,6 +43,8 @@ void directory_info(const struct session_object *object, sar_info *out)
 			  .expires_ns = object->expires_ms * 1000000};
 	memcpy(out->id.bytes, object->id.bytes, sizeof(out->id.bytes));
 	memcpy(out->name, object->name, sizeof(out->name) - 1);
+	out->meta_bytes = object->meta.bytes < SAR_META_MAX ? object->meta.bytes : SAR_META_MAX;
+	memcpy(out->meta, object->meta.data, out->meta_bytes);
 }
 
 static void directory_lease(const struct session_object *object, sar_lease_info *out)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading objects: get, get_begin, wait, release. */
 #include <errno.h>
-#include <sys/mman.h>
 #include "buffer.h"
 #include "deadline.h"
 #include "error.h"
@@ -9,18 +8,18 @@
 #include "queue.h"
 #include "rejoin.h"
 
-void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation, uint64_t offset,
-	      uint64_t size, uint64_t ready, sar_buffer *out)
+void get_fill(struct sar *s, const struct get_place *p, sar_buffer *out)
 {
 	struct buffer own = {.kind = BUFFER_READ,
-			     .pin = pin,
-			     .slot = slot,
+			     .pin = (uint16_t)p->pin,
+			     .slot = p->slot,
 			     .store = atomic_load(&s->stores),
-			     .generation = generation};
-	void *data = (void *)(uintptr_t)(s->map.store + offset);
-	*out = (sar_buffer){.data = size == 0 ? map_nothing() : data,
-			    .size = size,
-			    .ready = ready < size ? ready : size};
+			     .generation = p->generation};
+	void *data = (void *)(uintptr_t)(s->map.store + p->offset);
+	*out = (sar_buffer){.data = p->size == 0 ? map_nothing() : data,
+			    .size = p->size,
+			    .ready = p->ready < p->size ? p->ready : p->size};
+	described_set(&s->described, p->pin, p->meta, out);
 	buffer_set(out, &own);
 }
 
@@ -30,13 +29,17 @@ static bool get_same(const struct object_slot *a, const struct object_slot *b)
 	       a->offset == b->offset && a->size == b->size;
 }
 
-/* One look at this node's table: 1 when out is set, 0 when there is no complete object, or -errno.
- * True only as long as the turn of the pins stays the same. */
+/* One look at this node's table: 1 when out is set, 0 when there is no complete object whose
+ * metadata are known, or -errno. True only as long as the turn of the pins stays the same. */
 static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 {
+	struct object_meta meta = {.bytes = 0};
 	struct object_slot before, after;
 	int64_t slot = object_table_find(s->map.table, id, &before);
 	if (slot < 0 || before.state != OBJECT_SEALED)
+		return 0;
+	if (before.flags & OBJECT_FLAG_DESCRIBED &&
+	    !described_find(&s->described, id, before.generation, &meta))
 		return 0;
 	uint32_t pin;
 	int r = handle_take_pin(s, &pin);
@@ -52,8 +55,14 @@ static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 		handle_give_pin(s, pin);
 		return r;
 	}
-	get_fill(s, pin, (uint32_t)slot, after.generation, after.offset, after.size, after.size,
-		 out);
+	struct get_place place = {.pin = pin,
+				  .slot = (uint32_t)slot,
+				  .generation = after.generation,
+				  .offset = after.offset,
+				  .size = after.size,
+				  .ready = after.size,
+				  .meta = &meta};
+	get_fill(s, &place, out);
 	return 1;
 }
 
@@ -96,6 +105,15 @@ static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
 	}
 }
 
+bool get_described(struct sar *s, const struct object_id *id, const struct session_reply *reply)
+{
+	if (reply->meta.bytes > OBJECT_META_BYTES)
+		return false;
+	if (reply->meta.bytes > 0)
+		described_add(&s->described, id, reply->generation, &reply->meta);
+	return true;
+}
+
 /* The object with so many bytes as are here, through control. */
 static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buffer *out)
 {
@@ -112,11 +130,19 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 	}
 	const struct session_reply reply = result.reply;
 	mux_result_free(&result);
+	bool described = get_described(s, &request.id, &reply);
 	uint32_t turn = pins_turn(&s->pins);
-	if (reply.slot < s->map.table->slots && map_holds(&s->map, reply.offset, reply.size) &&
+	if (described && reply.slot < s->map.table->slots &&
+	    map_holds(&s->map, reply.offset, reply.size) &&
 	    pins_holds(&s->pins, request.pin, reply.slot, reply.generation)) {
-		get_fill(s, request.pin, reply.slot, reply.generation, reply.offset, reply.size,
-			 reply.watermark, out);
+		struct get_place place = {.pin = request.pin,
+					  .slot = reply.slot,
+					  .generation = reply.generation,
+					  .offset = reply.offset,
+					  .size = reply.size,
+					  .ready = reply.watermark,
+					  .meta = &reply.meta};
+		get_fill(s, &place, out);
 		if (pins_turn_is(&s->pins, turn))
 			return 0;
 	}
@@ -265,7 +291,7 @@ void get_give_back(struct sar *s, sar_buffer *b)
 {
 	struct buffer own = buffer_get(b);
 	if (own.kind == BUFFER_PRIVATE)
-		munmap(own.base, own.bytes);
+		buffer_unmap(b, &own, BUFFER_PRIVATE_MORE);
 	else if (own.kind != BUFFER_READ)
 		return;
 	*b = (sar_buffer){0};

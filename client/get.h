@@ -10,9 +10,18 @@
  * another one than ours by now. -EMFILE, -EPROTO. Never connects. */
 int get_here(struct sar *s, const sar_id *id, sar_buffer *out);
 
-/* Takes the pages of an object that is pinned and checked into the caller's buffer. */
-void get_fill(struct sar *s, uint32_t pin, uint32_t slot, uint64_t generation, uint64_t offset,
-	      uint64_t size, uint64_t ready, sar_buffer *out);
+/* An object that is pinned and checked. */
+struct get_place {
+	uint32_t pin, slot;
+	uint64_t generation, offset, size, ready;
+	const struct object_meta *meta;
+};
+
+/* Takes its pages into the caller's buffer. */
+void get_fill(struct sar *s, const struct get_place *place, sar_buffer *out);
+
+/* Remembers the metadata in the answer to a GET. False: the answer makes no sense. */
+bool get_described(struct sar *s, const struct object_id *id, const struct session_reply *reply);
 
 /* Looks into the table how far the object has come. Returns 0, or when nothing more will come
  * -ESTALE (it was taken away), -ENODATA (the rest is lost) or -ERESTART (another generation, or

@@ -59,7 +59,7 @@ static int job_source(sar *s, const struct group_part *part, const struct group_
 	if (r == 0 && base.size != own.size)
 		r = error_set(-EINVAL, "%s has another size than a contribution", name);
 	else if (r == 0)
-		r = aggregate_memory(own.size, out);
+		r = aggregate_memory(own.size, NULL, out);
 	if (r == 0) {
 		memcpy(out->data, own.data, own.size);
 		accumulate(part->op, part->dtype, out->data, base.data, part->count);
@@ -150,7 +150,7 @@ int group_switch_run(sar *s, struct group_switch *w, const struct group_part *pa
 	job_result_name(part, job->round, attempt, name);
 	w->id = sar_id_of(name, strlen(name));
 	r = put ? sar_create(s, w->id, name, source.size, &target)
-		: aggregate_memory(source.size, &target);
+		: aggregate_memory(source.size, NULL, &target);
 	if (r == 0) {
 		r = job_add(s, w, part, job, &source, &target);
 		if (r == 0 && put)

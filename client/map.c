@@ -144,8 +144,10 @@ int map_range_open(int fd, uint64_t offset, uint64_t size, struct map_range *out
 	if (base == MAP_FAILED)
 		return -errno;
 	madvise(base, end - begin, MADV_DONTDUMP);
-	*out = (struct map_range){
-		.base = base, .bytes = end - begin, .data = (uint8_t *)base + (offset - begin)};
+	*out = (struct map_range){.base = base,
+				  .bytes = end - begin,
+				  .data = (uint8_t *)base + (offset - begin),
+				  .page = (uint8_t)__builtin_ctzll(align)};
 	return 0;
 }
 

@@ -60,6 +60,7 @@ struct map_range {
 	void *base;   /* of the mapping: whole pages; NULL for an empty object */
 	size_t bytes; /* of the mapping */
 	uint8_t *data;
+	uint8_t page; /* bytes of a page, as a power of two; 0: there is no mapping */
 };
 
 /* Maps the pages of [offset, offset + size) writable; the range has been checked. fd stays the

@@ -125,8 +125,12 @@ void op_new(struct op *op, uint16_t kind)
 	request->op = kind;
 	request->pin = SESSION_PIN_NONE;
 	memcpy(request->id.bytes, op->id.bytes, sizeof(request->id.bytes));
-	if (kind == SESSION_CREATE || kind == SESSION_PUT)
-		request->generation = leases_current(&op->queue->s->leases);
+	request->meta.bytes = 0;
+	if (kind != SESSION_CREATE && kind != SESSION_PUT)
+		return;
+	request->generation = leases_current(&op->queue->s->leases);
+	if (op->meta.bytes > 0)
+		request->meta = op->meta;
 }
 
 void op_request(struct op *op, op_step *step)

@@ -31,7 +31,9 @@ struct put {
 	uint64_t size;
 	sar_fill *fill;
 	void *arg;
-	int given_up; /* what fill returned */
+	const sar_put_options *options;
+	struct object_meta meta; /* of the options */
+	int given_up;		 /* what fill returned */
 };
 
 /* Ends the creation; the words of the failure stay. */
@@ -92,6 +94,12 @@ static int put_other_size(const struct put *p, uint64_t size)
 			 "exists already with %llu bytes, this one has %llu: use another name, or "
 			 "remove that one first",
 			 (unsigned long long)size, (unsigned long long)p->size);
+}
+
+static int put_other_meta(void)
+{
+	return error_set(-EEXIST, "exists already with these bytes, but with other metadata (type, "
+				  "shape or order): use another name, or remove that one first");
 }
 
 /* Waits until upto bytes of the other one are here. */
@@ -159,6 +167,9 @@ static int put_compare(struct put *p)
 	uint8_t *block = malloc(PUT_BLOCK_BYTES);
 	if (b.size != p->size)
 		r = put_other_size(p, b.size);
+	else if (b.meta_bytes != p->meta.bytes ||
+		 (b.meta && memcmp(b.meta, p->meta.data, p->meta.bytes) != 0))
+		r = put_other_meta();
 	else if (block == NULL)
 		r = error_set(-ENOMEM, "out of memory");
 	else
@@ -178,12 +189,16 @@ static int put_whole(struct put *p)
 	struct mux_result result;
 	int r = handle_name(&request, p->name);
 	request.size = p->size;
+	request.meta = p->meta;
 	request.generation = leases_current(&p->s->leases);
 	if (r == 0)
 		r = handle_call(p->s, &request, &tail, 0, HANDLE_CALL_NS, &result);
-	if (r == 0)
-		mux_result_free(&result);
-	return r;
+	if (r < 0)
+		return r;
+	if (p->meta.bytes > 0)
+		described_add(&p->s->described, &request.id, result.reply.generation, &p->meta);
+	mux_result_free(&result);
+	return 0;
 }
 
 static int put_make(struct put *p)
@@ -194,7 +209,7 @@ static int put_make(struct put *p)
 		r = put_whole(p);
 	if (r != -ERESTART)
 		return r;
-	r = sar_create(p->s, p->id, p->name, p->size, &b);
+	r = sar_create_with(p->s, p->id, p->name, p->size, p->options, &b);
 	return r < 0 ? r : put_write(p, &b);
 }
 
@@ -217,20 +232,39 @@ static int put_try(struct put *p)
 
 static int put_run(struct put *p)
 {
-	int r = put_try(p);
+	int r = described_options(p->options, &p->meta);
+	if (r == 0)
+		r = put_try(p);
 	return r < 0 && !p->given_up ? error_name(r, p->id.bytes, p->name) : r;
+}
+
+int sar_put_from_with(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg,
+		      const sar_put_options *options)
+{
+	struct put p = {.s = s,
+			.id = id,
+			.name = name,
+			.size = size,
+			.fill = fill,
+			.arg = arg,
+			.options = options};
+	return put_run(&p);
 }
 
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg)
 {
-	struct put p = {s, id, name, size, fill, arg, 0};
-	return put_run(&p);
+	return sar_put_from_with(s, id, name, size, fill, arg, NULL);
+}
+
+int sar_put_with(sar *s, sar_id id, const char *name, const void *data, uint64_t size,
+		 const sar_put_options *options)
+{
+	if (!data && size > 0)
+		return error_set(-EINVAL, "sar_put: no data");
+	return sar_put_from_with(s, id, name, size, put_copy, (void *)(uintptr_t)data, options);
 }
 
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size)
 {
-	if (!data && size > 0)
-		return error_set(-EINVAL, "sar_put: no data");
-	struct put p = {s, id, name, size, put_copy, (void *)(uintptr_t)data, 0};
-	return put_run(&p);
+	return sar_put_with(s, id, name, data, size, NULL);
 }

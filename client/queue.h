@@ -63,7 +63,8 @@ struct op {
 	struct session_request request;
 	uint64_t user_data;
 	sar_id id;
-	sar_buffer buffer; /* what it has got, or is creating */
+	struct object_meta meta; /* PUT, CREATE: of the object */
+	sar_buffer buffer;	 /* what it has got, or is creating */
 	uint64_t value;
 	uint64_t upto; /* WAIT */
 	int32_t result;

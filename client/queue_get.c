@@ -71,7 +71,14 @@ static bool get_pin_holds(struct op *op, uint32_t pin)
 	    now.state == OBJECT_ZOMBIE || !map_holds(&s->map, now.offset, now.size))
 		return false;
 	uint64_t ready = now.state == OBJECT_SEALED ? now.size : atomic_load(&now.watermark);
-	get_fill(s, pin, slot, now.generation, now.offset, now.size, ready, &op->buffer);
+	struct get_place place = {.pin = pin,
+				  .slot = slot,
+				  .generation = now.generation,
+				  .offset = now.offset,
+				  .size = now.size,
+				  .ready = ready,
+				  .meta = &op->call.result.reply.meta};
+	get_fill(s, &place, &op->buffer);
 	return pins_turn_is(&s->pins, turn) && !handle_replaced(s);
 }
 
@@ -102,6 +109,9 @@ static void get_placed(struct op *op, int status)
 	    op->call.epoch == atomic_load(&s->mux.epoch))
 		status = error_set(-EPROTO, "the node's answer points outside of its store: use "
 					    "libraries and node of one version");
+	if (status == 0 && !get_described(s, &op->request.id, reply))
+		status = error_set(-EPROTO, "the node's answer makes no sense: use libraries and "
+					    "node of one version");
 	if (status < 0) {
 		op->got(op, status);
 		return;

@@ -73,7 +73,7 @@ static void create_answered(struct op *op, int status)
 		return;
 	}
 	struct buffer own = {.kind = BUFFER_WRITE,
-			     .pin = op->request.pin,
+			     .pin = (uint16_t)op->request.pin,
 			     .slot = op->call.result.reply.slot,
 			     .generation = op->call.result.reply.generation};
 	int r = create_map(op->queue->s, op->request.size, own.pin, &op->call.result, &op->buffer);
@@ -83,6 +83,8 @@ static void create_answered(struct op *op, int status)
 		op_put_abort(op, r);
 		return;
 	}
+	if (op->meta.bytes > 0)
+		create_described(op->queue->s, &op->request, own.generation, &op->buffer);
 	op->got(op, 0);
 }
 
@@ -307,6 +309,21 @@ static void put_other_size(struct op *op, uint64_t size)
 			       (unsigned long long)size, (unsigned long long)op->put.size));
 }
 
+static void put_other_meta(struct op *op)
+{
+	put_fail(op, error_set(-EEXIST, "exists already with these bytes, but with other metadata "
+					"(type, shape or order): use another name, or remove that "
+					"one first"));
+}
+
+/* Whether the other object's metadata are those of the put. */
+static bool put_same_meta(const struct op *op)
+{
+	const sar_buffer *b = &op->buffer;
+	return b->meta_bytes == op->meta.bytes &&
+	       (b->meta_bytes == 0 || memcmp(b->meta, op->meta.data, op->meta.bytes) == 0);
+}
+
 static void put_joined(struct op *op, int status)
 {
 	if (status == -ESTALE || status == -ENOENT)
@@ -400,6 +417,8 @@ static void put_have(struct op *op, int status)
 		put_fail(op, status);
 	else if (op->buffer.size != op->put.size)
 		put_other_size(op, op->buffer.size);
+	else if (!put_same_meta(op))
+		put_other_meta(op);
 	else
 		put_await(op);
 }
@@ -446,6 +465,14 @@ static void put_created(struct op *op, int status)
 	}
 }
 
+static void put_small_done(struct op *op)
+{
+	if (op->meta.bytes > 0)
+		described_add(&op->queue->s->described, &op->request.id,
+			      op->call.result.reply.generation, &op->meta);
+	op_finish(op, 0);
+}
+
 static void put_small(struct op *op, int status)
 {
 	if (status == -EEXIST)
@@ -455,7 +482,7 @@ static void put_small(struct op *op, int status)
 	else if (status < 0)
 		put_fail(op, status);
 	else
-		op_finish(op, 0);
+		put_small_done(op);
 }
 
 void op_put_begin(struct op *op)

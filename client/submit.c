@@ -160,45 +160,66 @@ static void submit_put(struct op *op, uint64_t size)
 		op_put_begin(op);
 }
 
-int sar_submit_put(sar_queue *q, sar_id id, const char *name, const void *data, uint64_t size,
-		   uint64_t user_data)
+static int submit_pieces(sar_queue *q, sar_id id, const char *name, const struct op_put *put,
+			 uint64_t size, const sar_put_options *options, uint64_t user_data)
 {
+	struct object_meta meta;
 	struct op *op = NULL;
-	if (!data && size > 0)
-		return error_set(-EINVAL, "sar_submit_put: no data");
-	int r = submit_begin(q, SAR_OP_PUT, &id, name, user_data, &op);
+	int r = described_options(options, &meta);
+	if (r == 0)
+		r = submit_begin(q, SAR_OP_PUT, &id, name, user_data, &op);
 	if (r < 0)
 		return r;
-	op->put.one = (struct iovec){(void *)(uintptr_t)data, size};
-	op->put.count = 1;
+	op->put = *put;
+	if (meta.bytes > 0)
+		op->meta = meta;
 	submit_put(op, size);
 	return queue_leave(q, 0);
 }
 
-int sar_submit_put_iov(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
-		       unsigned count, uint64_t user_data)
+int sar_submit_put_with(sar_queue *q, sar_id id, const char *name, const void *data, uint64_t size,
+			const sar_put_options *options, uint64_t user_data)
 {
-	struct op *op = NULL;
+	const struct op_put put = {.one = {(void *)(uintptr_t)data, size}, .count = 1};
+	if (!data && size > 0)
+		return error_set(-EINVAL, "sar_submit_put: no data");
+	return submit_pieces(q, id, name, &put, size, options, user_data);
+}
+
+int sar_submit_put(sar_queue *q, sar_id id, const char *name, const void *data, uint64_t size,
+		   uint64_t user_data)
+{
+	return sar_submit_put_with(q, id, name, data, size, NULL, user_data);
+}
+
+int sar_submit_put_iov_with(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
+			    unsigned count, const sar_put_options *options, uint64_t user_data)
+{
+	const struct op_put put = {.iov = iov, .count = count};
 	uint64_t size = 0;
 	for (unsigned i = 0; i < count; i++) {
 		if (iov[i].iov_base == NULL && iov[i].iov_len > 0)
 			return error_set(-EINVAL, "sar_submit_put_iov: piece %u has no data", i);
 		size = size > UINT64_MAX - iov[i].iov_len ? UINT64_MAX : size + iov[i].iov_len;
 	}
-	int r = submit_begin(q, SAR_OP_PUT, &id, name, user_data, &op);
-	if (r < 0)
-		return r;
-	op->put.iov = iov;
-	op->put.count = count;
-	submit_put(op, size);
-	return queue_leave(q, 0);
+	return submit_pieces(q, id, name, &put, size, options, user_data);
+}
+
+int sar_submit_put_iov(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
+		       unsigned count, uint64_t user_data)
+{
+	return sar_submit_put_iov_with(q, id, name, iov, count, NULL, user_data);
 }
 
 static int submit_put_check(const sar_put_item *item, unsigned i)
 {
 	if (!item->data && item->size > 0)
 		return error_set(-EINVAL, "sar_submit_puts: item %u has no data", i);
-	if (item->reserved[0] || item->reserved[1])
+	struct object_meta meta;
+	int r = described_options(item->options, &meta);
+	if (r < 0)
+		return r;
+	if (item->reserved[0])
 		return error_set(-EINVAL,
 				 "sar_submit_puts: what is reserved in item %u is not zero: "
 				 "clear it first",
@@ -232,6 +253,7 @@ int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count)
 		handle_name(&op->request, item->name);
 		op->put.one = (struct iovec){(void *)(uintptr_t)item->data, item->size};
 		op->put.count = 1;
+		described_options(item->options, &op->meta);
 		submit_put(op, item->size);
 	}
 	return queue_leave(q, done > 0 || count == 0 ? (int)done : -EAGAIN);
@@ -244,17 +266,28 @@ static void submit_created(struct op *op, int status)
 	submit_ended(op, status);
 }
 
-int sar_submit_create(sar_queue *q, sar_id id, const char *name, uint64_t size, uint64_t user_data)
+int sar_submit_create_with(sar_queue *q, sar_id id, const char *name, uint64_t size,
+			   const sar_put_options *options, uint64_t user_data)
 {
+	struct object_meta meta;
 	struct op *op = NULL;
-	int r = submit_begin(q, SAR_OP_CREATE, &id, name, user_data, &op);
+	int r = described_options(options, &meta);
+	if (r == 0)
+		r = submit_begin(q, SAR_OP_CREATE, &id, name, user_data, &op);
 	if (r < 0)
 		return r;
+	if (meta.bytes > 0)
+		op->meta = meta;
 	if (size > INT64_MAX)
 		op_fail(op, error_set(-EFBIG, "the object is larger than any store: split it"));
 	else
 		op_create_begin(op, size, submit_created);
 	return queue_leave(q, 0);
+}
+
+int sar_submit_create(sar_queue *q, sar_id id, const char *name, uint64_t size, uint64_t user_data)
+{
+	return sar_submit_create_with(q, id, name, size, NULL, user_data);
 }
 
 int sar_submit_seal(sar_queue *q, sar_buffer *b, uint64_t user_data)

@@ -39,8 +39,9 @@ struct cli_args {
 	int64_t over_ns;     /* 0 without --over */
 	int64_t interval_ns; /* 2 s without --interval */
 	bool once;
-	sar_reduction reduction;
-	bool deadline; /* --deadline: its time and min are in reduction */
+	sar_reduction reduction; /* dtype: of put as well */
+	const char *shape;	 /* of put; NULL: one dimension */
+	bool deadline;		 /* --deadline: its time and min are in reduction */
 	bool wait;
 	const char *switch_address; /* NULL without --switch */
 	uint32_t member;

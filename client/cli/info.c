@@ -40,6 +40,50 @@ const char *info_expiry(char out[TEXT_BYTES], const sar_info *info)
 	return out;
 }
 
+static bool info_array(const sar_info *info, struct array_meta *out)
+{
+	struct object_meta meta = {.bytes = (uint8_t)info->meta_bytes};
+	memcpy(meta.data, info->meta, info->meta_bytes);
+	return array_meta_read(&meta, out);
+}
+
+const char *info_meta(char out[INFO_META_BYTES], const sar_info *info)
+{
+	struct array_meta array;
+	if (info->meta_bytes == 0)
+		return "-";
+	if (info_array(info, &array))
+		return array_meta_show(&array, out);
+	snprintf(out, INFO_META_BYTES, "%u bytes", (unsigned)info->meta_bytes);
+	return out;
+}
+
+/* The bytes, and what they say of an array. */
+static void info_json_meta(struct json *j, const sar_info *info)
+{
+	struct array_meta array;
+	char hex[2 * SAR_META_MAX + 1] = "";
+	for (uint64_t i = 0; i < info->meta_bytes; i++)
+		snprintf(hex + 2 * i, 3, "%02x", info->meta[i]);
+	json_string(j, "meta", hex);
+	if (!info_array(info, &array)) {
+		json_null(j, "array");
+		return;
+	}
+	json_object(j, "array");
+	if (array.dtype)
+		json_string(j, "dtype", reduce_dtype_name(array.dtype));
+	else
+		json_null(j, "dtype");
+	json_string(j, "type", array.text);
+	json_array(j, "shape");
+	for (uint32_t i = 0; i < array.dims; i++)
+		json_unsigned(j, NULL, array.shape[i]);
+	json_close(j, ']');
+	json_string(j, "order", array.order == 'F' ? "F" : "C");
+	json_close(j, '}');
+}
+
 void info_json(struct json *j, const sar_info *info, const sar_lease_info *lease)
 {
 	char id[TEXT_BYTES];
@@ -55,6 +99,7 @@ void info_json(struct json *j, const sar_info *info, const sar_lease_info *lease
 	json_unsigned(j, "partial", info->partial);
 	json_bool(j, "inline", info->is_inline);
 	json_bool(j, "making", info->making);
+	info_json_meta(j, info);
 	info_json_lease(j, info, lease);
 	json_unsigned(j, "lost", info->lost);
 	if (info->lost == 0) {

@@ -3,9 +3,12 @@
 #ifndef SARISSA_CLI_INFO_H
 #define SARISSA_CLI_INFO_H
 
+#include "internal/array_meta.h"
 #include "json.h"
 #include "sarissa/sarissa.h"
 #include "text.h"
+
+enum { INFO_META_BYTES = ARRAY_META_SHOWN };
 
 /* The fields of the object; the caller begins and ends the JSON object around them. */
 void info_json(struct json *j, const sar_info *info, const sar_lease_info *lease);
@@ -15,6 +18,9 @@ const char *info_owner(char *out, size_t room, const sar_info *info, const sar_l
 
 /* When it is deleted: "12 s"; "-": not by itself. */
 const char *info_expiry(char out[TEXT_BYTES], const sar_info *info);
+
+/* What the metadata say: "f32[1000,1000]", or how many bytes; "-": nothing. */
+const char *info_meta(char out[INFO_META_BYTES], const sar_info *info);
 
 /* "yes" for all of it, "no" for nothing, or how much: "43%". */
 const char *info_share(char out[TEXT_BYTES], uint64_t bytes, uint64_t size);

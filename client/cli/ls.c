@@ -75,6 +75,7 @@ static void ls_line(const struct ls_one *one, bool lives)
 {
 	const sar_info *info = &one->info;
 	char size[TEXT_BYTES], here[TEXT_BYTES], copies[TEXT_BYTES], id[TEXT_BYTES];
+	char meta[INFO_META_BYTES];
 	snprintf(copies, sizeof(copies), info->partial ? "%u+%u" : "%u", info->copies,
 		 info->partial);
 	printf("%10s  %4s  %6s  ", text_size(size, info->size),
@@ -85,6 +86,10 @@ static void ls_line(const struct ls_one *one, bool lives)
 		text_safe(stdout, info->name);
 	else
 		printf("id:%s", text_id(id, info->id.bytes));
+	if (info->meta_bytes > 0) {
+		fputs("  ", stdout);
+		text_safe(stdout, info_meta(meta, info));
+	}
 	if (info->making)
 		printf("  (a reduce makes it)");
 	if (info->lost && info->copies == 0 && !info->is_inline)

@@ -61,29 +61,18 @@ static const struct cli_command main_commands[] = {
 enum { MAIN_COMMANDS = sizeof(main_commands) / sizeof(main_commands[0]) };
 
 static const struct option main_options[] = {
-	{"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},
-	{"socket", required_argument, NULL, 's'},
-	{"version", no_argument, NULL, 'V'},
-	{"timeout", required_argument, NULL, 't'},
-	{"counters", no_argument, NULL, 'c'},
-	{"over", required_argument, NULL, 'O'},
-	{"interval", required_argument, NULL, 'i'},
-	{"once", no_argument, NULL, '1'},
-	{"op", required_argument, NULL, 'o'},
-	{"dtype", required_argument, NULL, 'd'},
-	{"num", required_argument, NULL, 'n'},
-	{"deadline", required_argument, NULL, 'D'},
-	{"min", required_argument, NULL, 'm'},
-	{"spread", no_argument, NULL, 'S'},
-	{"wait", no_argument, NULL, 'w'},
-	{"switch", required_argument, NULL, 'W'},
-	{"member", required_argument, NULL, 'M'},
-	{"ttl", required_argument, NULL, 'T'},
-	{"lease", required_argument, NULL, 'l'},
-	{"lease-ttl", required_argument, NULL, 'L'},
-	{"prefix", required_argument, NULL, 'p'},
-	{NULL, 0, NULL, 0},
+	{"json", no_argument, NULL, 'j'},	   {"help", no_argument, NULL, 'h'},
+	{"socket", required_argument, NULL, 's'},  {"version", no_argument, NULL, 'V'},
+	{"timeout", required_argument, NULL, 't'}, {"counters", no_argument, NULL, 'c'},
+	{"over", required_argument, NULL, 'O'},	   {"interval", required_argument, NULL, 'i'},
+	{"once", no_argument, NULL, '1'},	   {"op", required_argument, NULL, 'o'},
+	{"dtype", required_argument, NULL, 'd'},   {"shape", required_argument, NULL, 'H'},
+	{"num", required_argument, NULL, 'n'},	   {"deadline", required_argument, NULL, 'D'},
+	{"min", required_argument, NULL, 'm'},	   {"spread", no_argument, NULL, 'S'},
+	{"wait", no_argument, NULL, 'w'},	   {"switch", required_argument, NULL, 'W'},
+	{"member", required_argument, NULL, 'M'},  {"ttl", required_argument, NULL, 'T'},
+	{"lease", required_argument, NULL, 'l'},   {"lease-ttl", required_argument, NULL, 'L'},
+	{"prefix", required_argument, NULL, 'p'},  {NULL, 0, NULL, 0},
 };
 
 static void main_help(void)
@@ -131,7 +120,10 @@ static void main_command_help(const struct cli_command *command)
 		       "does\n"
 		       "  --lease NAME   the lease NAME of this user on this node holds it\n"
 		       "  --lease-ttl S  the lease ends S seconds after its last session; without: "
-		       "3600\n");
+		       "3600\n"
+		       "  --dtype TYPE   the bytes are an array: of f16, bf16, f32, f64, i8 to i64 or "
+		       "u8 to u64\n"
+		       "  --shape N,...  with --dtype: its lengths; without: one dimension\n");
 	if (command->options & CLI_OPTION_PREFIX)
 		printf("  --prefix P     all objects whose names begin with P\n");
 	if (command->options & CLI_OPTION_COUNTERS)
@@ -171,7 +163,9 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 {
 	sar_reduction *r = &args->reduction;
 	uint64_t count;
-	if (!(allowed & CLI_OPTION_REDUCE))
+	if (option == 'H' && !(allowed & CLI_OPTION_PUT))
+		return main_usage("--shape means something to put only", "");
+	if (!(allowed & CLI_OPTION_REDUCE) && !(allowed & CLI_OPTION_PUT && strchr("dH", option)))
 		return main_usage("--op, --dtype, --num, --deadline, --min, --spread, --wait, "
 				  "--switch, --member mean something to reduce only",
 				  "");
@@ -182,6 +176,9 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 	case 'd':
 		r->dtype = reduce_dtype_find(optarg);
 		return r->dtype ? -1 : main_usage("no such type of elements: ", optarg);
+	case 'H':
+		args->shape = optarg;
+		return -1;
 	case 'n':
 		if (!argument_number(optarg, 10, 1, UINT32_MAX, &count))
 			return main_usage("--num takes a count, not ", optarg);
@@ -342,6 +339,8 @@ static int main_run(int argc, char **argv, const struct cli_command *command, st
 			command->name, command->usage);
 		return CLI_USAGE;
 	}
+	if (command->options & CLI_OPTION_REDUCE && args->reduction.dtype == 0)
+		args->reduction.dtype = SAR_F32;
 	return command->run(args);
 }
 
@@ -361,7 +360,7 @@ int main(int argc, char **argv)
 		.socket = socket && *socket ? socket : "/run/sarissa/control.sock",
 		.timeout_ns = SAR_FOREVER,
 		.interval_ns = 2000000000,
-		.reduction = {.op = SAR_SUM, .dtype = SAR_F32},
+		.reduction = {.op = SAR_SUM},
 		.lease_ttl_ns = 3600 * 1000000000ll,
 	};
 	standard_fds_hold();

@@ -11,9 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli.h"
+#include "internal/arguments.h"
+#include "internal/reduce.h"
 #include "patience.h"
 #include "place.h"
 #include "progress.h"
+#include "sarissa/array.h"
 #include "text.h"
 #include "transfer.h"
 
@@ -25,6 +28,8 @@ struct put {
 	uint64_t size;
 	sar *s;
 	struct progress progress;
+	const struct cli_args *args;
+	uint8_t meta[SAR_META_MAX];
 };
 
 /* Reads up to bytes; fewer only at the end of the file. -errno. */
@@ -74,10 +79,60 @@ static int put_fill_memory(void *arg, void *to, uint64_t at, uint64_t bytes, int
 	return CLI_DONE;
 }
 
+/* "2,3" into the lengths. False: it is no shape. */
+static bool put_shape(const char *text, sar_array *out)
+{
+	for (out->dims = 0; out->dims < SAR_ARRAY_DIMS_MAX;) {
+		char one[24] = "";
+		size_t length = strcspn(text, ",");
+		if (length >= sizeof(one))
+			return false;
+		memcpy(one, text, length);
+		if (!argument_number(one, 10, 0, INT64_MAX, &out->shape[out->dims++]))
+			return false;
+		text += length;
+		if (*text++ == '\0')
+			return true;
+	}
+	return false;
+}
+
+/* What --dtype and --shape say of the bytes. An exit status and has said why. */
+static int put_describe(struct put *p, sar_put_options *out)
+{
+	const struct cli_args *args = p->args;
+	uint32_t bytes = reduce_dtype_bytes(args->reduction.dtype);
+	sar_array array = {.dtype = args->reduction.dtype, .order = 'C', .dims = 1};
+	*out = (sar_put_options){.size = sizeof(*out), .meta = p->meta};
+	if (array.dtype == 0)
+		return CLI_DONE;
+	if (args->shape && !put_shape(args->shape, &array))
+		return cli_fail(-EINVAL, "--shape takes at most %d lengths like 2,3, not %s",
+				SAR_ARRAY_DIMS_MAX, args->shape);
+	if (!args->shape && p->size % bytes)
+		return cli_fail(-EINVAL,
+				"%s has %llu bytes, no multiple of the %u of %s: name its "
+				"type with --dtype",
+				p->file, (unsigned long long)p->size, bytes,
+				reduce_dtype_name(array.dtype));
+	if (!args->shape)
+		array.shape[0] = p->size / bytes;
+	int n = sar_array_describe(&array, p->meta);
+	if (n < 0)
+		return cli_fail_detail(n, p->name);
+	out->meta_bytes = (size_t)n;
+	return CLI_DONE;
+}
+
 /* Returns an exit status and has said why. */
 static int put_object(struct put *p, sar_fill *fill)
 {
-	int r = sar_put_from(p->s, cli_id(p->name), cli_called(p->name), p->size, fill, p);
+	sar_put_options options;
+	int r = put_describe(p, &options);
+	if (r != CLI_DONE)
+		return r;
+	r = sar_put_from_with(p->s, cli_id(p->name), cli_called(p->name), p->size, fill, p,
+			      &options);
 	return r < 0 ? cli_fail_detail(r, p->name) : r;
 }
 
@@ -189,9 +244,13 @@ static int put_expire(const struct cli_args *args, sar *s, const char *name)
 
 int put_run(const struct cli_args *args)
 {
-	struct put p = {.name = args->names[0], .file = args->names[1]};
+	struct put p = {.name = args->names[0], .file = args->names[1], .args = args};
 	uint64_t started_ns = cli_now_ns();
 	int status = cli_check_name(p.name);
+	if (args->shape && args->reduction.dtype == 0) {
+		cli_fail(-EINVAL, "--shape says how long an array is: give its --dtype");
+		return CLI_USAGE;
+	}
 	if (status == CLI_DONE)
 		status = put_open_file(&p);
 	if (status == CLI_DONE)

@@ -173,12 +173,17 @@ static void stat_print_lifetime(const struct stat_tree *t)
 static void stat_print(struct stat_tree *t)
 {
 	const sar_info *info = t->info;
-	char text[TEXT_BYTES];
+	char text[TEXT_BYTES], meta[INFO_META_BYTES];
 	printf("name        ");
 	text_safe(stdout, *info->name ? info->name : "-");
 	printf("\nid          %s\n", text_id(text, info->id.bytes));
 	printf("size        %s (%llu bytes)\n", text_size(text, info->size),
 	       (unsigned long long)info->size);
+	if (info->meta_bytes > 0) {
+		printf("metadata    ");
+		text_safe(stdout, info_meta(meta, info));
+		putchar('\n');
+	}
 	printf("generation  %llu\n", (unsigned long long)info->generation);
 	printf("here        %s\n", info_share(text, info->local_ready, info->size));
 	stat_print_lifetime(t);

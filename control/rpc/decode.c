@@ -48,6 +48,16 @@ bool decode_text(const ProtobufCBinaryData *in, char *out, size_t room)
 	return true;
 }
 
+bool decode_meta(const ProtobufCBinaryData *in, struct object_meta *out)
+{
+	if (in->len > sizeof(out->data))
+		return false;
+	*out = (struct object_meta){.bytes = (uint8_t)in->len};
+	if (in->len > 0)
+		memcpy(out->data, in->data, in->len);
+	return true;
+}
+
 static bool decode_node(uint32_t in, uint32_t *out)
 {
 	if (in > NODES_MAX)
@@ -161,7 +171,7 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	       in->state < MESSAGE_COPY_STATES && decode_chunk(in->chunk_bytes, in->size) &&
 	       decode_id(&in->id, &out->id) && decode_node(in->upstream, &out->upstream) &&
 	       decode_also(in->also, in->n_also, out->also, &out->also_count) &&
-	       decode_lease(in->lease, &out->lease) &&
+	       decode_lease(in->lease, &out->lease) && decode_meta(&in->meta, &out->meta) &&
 	       decode_text(&in->name, out->name, sizeof(out->name));
 }
 
@@ -231,6 +241,7 @@ static bool decode_got(const Rpc__Got *in, struct message_got *out)
 	    !decode_id(&in->id, &out->id) || !decode_node(in->holder, &out->holder) ||
 	    !decode_also(in->also, in->n_also, out->also, &out->also_count) ||
 	    !decode_text(&in->name, out->name, sizeof(out->name)) ||
+	    !decode_meta(&in->meta, &out->meta) ||
 	    !decode_text(&in->text, out->text, sizeof(out->text)))
 		return false;
 	if (value ? in->value.len != in->size || in->size > OBJECT_INLINE_MAX : in->value.len != 0)
@@ -378,6 +389,7 @@ static bool decode_combine(const Rpc__Combine *in, struct decode_arena *a,
 			return false;
 	out->parts = parts;
 	return decode_id(&in->id, &out->id) && decode_id(&in->target, &out->target) &&
+	       decode_meta(&in->meta, &out->meta) &&
 	       decode_text(&in->name, out->name, sizeof(out->name));
 }
 

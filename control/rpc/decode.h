@@ -22,6 +22,7 @@ bool decode_generation(uint64_t generation);
 bool decode_status(int32_t status);
 /* Text of at most room - 1 bytes without a zero among them. */
 bool decode_text(const ProtobufCBinaryData *in, char *out, size_t room);
+bool decode_meta(const ProtobufCBinaryData *in, struct object_meta *out);
 
 /* decode_described.c */
 bool decode_node_status(const Rpc__Node *in, struct session_node *out);

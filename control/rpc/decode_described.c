@@ -124,7 +124,7 @@ static bool decode_description(const Rpc__Description *in, bool event, struct se
 		if (!decode_holder(in->holders[k], out, k))
 			return false;
 	return (in->generation != 0 || in->flags & SESSION_OBJECT_REDUCED) &&
-	       decode_id(&in->id, &out->id) &&
+	       decode_id(&in->id, &out->id) && decode_meta(&in->meta, &out->meta) &&
 	       decode_text(&in->lease_name, out->lease_name, sizeof(out->lease_name)) &&
 	       decode_text(&in->name, out->name, sizeof(out->name));
 }

@@ -14,6 +14,11 @@ static ProtobufCBinaryData encode_text(const char *text, size_t room)
 	return encode_bytes(text, strnlen(text, room - 1));
 }
 
+static ProtobufCBinaryData encode_meta(const struct object_meta *meta)
+{
+	return encode_bytes(meta->data, meta->bytes);
+}
+
 static uint32_t encode_node(uint32_t node)
 {
 	return node == MESSAGE_NODE_NONE ? 0 : node + 1;
@@ -56,6 +61,7 @@ static void encode_have(const struct message_have *m, Rpc__Lease *lease, Rpc__Ha
 	out->pin_lost = m->pin_lost != 0;
 	out->made = m->made != 0;
 	out->name = encode_text(m->name, sizeof(m->name));
+	out->meta = encode_meta(&m->meta);
 	out->has_value = m->has_value != 0;
 	out->value = encode_bytes(m->value, m->has_value ? m->value_bytes : 0);
 	out->n_also = m->also_count;
@@ -93,6 +99,7 @@ static void encode_got(const struct message_got *m, Rpc__Got *out)
 	out->n_also = m->also_count;
 	out->also = (uint32_t *)(uintptr_t)m->also;
 	out->name = encode_text(m->name, sizeof(m->name));
+	out->meta = encode_meta(&m->meta);
 	out->value = encode_bytes(m->value, m->value_bytes);
 	out->status = m->status;
 	out->text = encode_text(m->text, sizeof(m->text));
@@ -242,6 +249,7 @@ static void encode_description(const struct session_object *o, struct encode_pag
 	d->expires_ms = o->expires_ms;
 	d->lease_name = encode_text(o->lease_name, sizeof(o->lease_name));
 	d->name = encode_text(o->name, sizeof(o->name));
+	d->meta = encode_meta(&o->meta);
 	d->n_holders = o->holders < SESSION_HOLDERS ? o->holders : SESSION_HOLDERS;
 	d->holders = p->holders[i];
 	for (uint32_t k = 0; k < d->n_holders; k++) {
@@ -382,6 +390,7 @@ static void encode_combine(const struct message_combine *m, struct encode_parts 
 	out->need = m->need;
 	out->flags = m->flags;
 	out->name = encode_text(m->name, sizeof(m->name));
+	out->meta = encode_meta(&m->meta);
 	out->n_parts = m->count < MESSAGE_PARTS_MAX ? m->count : MESSAGE_PARTS_MAX;
 	out->parts = p->parts;
 	for (uint32_t i = 0; i < out->n_parts; i++) {

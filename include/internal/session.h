@@ -24,6 +24,7 @@
 
 #include "internal/group.h"
 #include "internal/ids.h"
+#include "internal/object_meta.h"
 
 #define SESSION_MAGIC 0x53534553u
 
@@ -34,7 +35,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 9,
+	SESSION_VERSION = 10,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -71,19 +72,19 @@ enum {
 enum session_op {
 	SESSION_ATTACH = 1, /* -> fds {store read-only, table read-only, pins}; generation: the
 			       table's control_epoch */
-	SESSION_CREATE,	    /* id, name, size, pin, generation (lease, or 0) -> slot, generation,
-			       offset; fd {store read-write},     or SESSION_FLAG_STAGED and fd {memory
-			       of     that size} */
+	SESSION_CREATE,	 /* id, name, meta, size, pin, generation (lease, or 0) -> slot, generation,
+			    offset; fd {store read-write},     or SESSION_FLAG_STAGED and fd {memory
+			    of     that size} */
 	SESSION_PUBLISH, /* slot, generation, watermark: bytes before it are final -> when readers
 			    have them */
 	SESSION_SEAL,	 /* slot, generation: the whole object is final -> when readers have it */
 	SESSION_ABORT,	 /* slot, generation: give the space back */
-	SESSION_GET,	/* id, timeout, pin -> slot, generation, offset, size, as soon as the object
-			   has a place here (being fetched, or complete) */
-	SESSION_WAIT,	/* slot, generation, watermark, timeout -> when so many bytes are readable;
-			   -ERESTART: another generation takes its place, get it again */
-	SESSION_DELETE, /* id: every copy everywhere; -> 0 when no reachable node gives it any more
-			 */
+	SESSION_GET,	 /* id, timeout, pin -> slot, generation, offset, size, meta, as soon as the
+			    object     has a place here (being fetched, or complete) */
+	SESSION_WAIT,	 /* slot, generation, watermark, timeout -> when so many bytes are readable;
+			    -ERESTART: another generation takes its place, get it again */
+	SESSION_DELETE,	 /* id: every copy everywhere; -> 0 when no reachable node gives it any more
+			  */
 	SESSION_STAT, /* id -> session_object, cluster-wide; several, each with other holders, when
 			 they are many */
 	SESSION_LIST, /* name (prefix of the names) -> one session_object each, cluster-wide */
@@ -95,11 +96,11 @@ enum session_op {
 	SESSION_RESUME,	 /* pin: the object under creation that its word names is this client's; fd
 			    {its memory} when that is apart -> slot, generation, offset, size,
 			    watermark; -ESTALE: it is gone */
-	SESSION_PUT,	 /* id, name, size, generation (lease, or 0); so many bytes follow in the
-			    same packet -> slot, generation: it is complete; -ERESTART: CREATE it */
-	SESSION_CANCEL,	 /* generation: seq of a request of this client that waits (GET, WAIT,
-			    REDUCED, BROADCAST, WATCH): it ends without an answer -> 0, -ENOENT: it
-			    does not wait */
+	SESSION_PUT, /* id, name, meta, size, generation (lease, or 0); so many bytes follow in the
+			same packet -> slot, generation: it is complete; -ERESTART: CREATE it */
+	SESSION_CANCEL,	   /* generation: seq of a request of this client that waits (GET, WAIT,
+			      REDUCED, BROADCAST, WATCH): it ends without an answer -> 0, -ENOENT: it
+			      does not wait */
 	SESSION_BROADCAST, /* id, timeout; size / 4 node numbers follow in the same packet, none:
 			      all nodes that are up -> when each of them has a complete copy */
 	SESSION_LEASE, /* name (empty: of this session), timeout (its ttl), generation (0; or the
@@ -150,6 +151,7 @@ struct session_request {
 		uint32_t reserved;	/* zero */
 		int64_t deadline_ns;	/* with min: since the request; less than the timeout */
 	} reduction;
+	struct object_meta meta; /* CREATE, PUT; else zero */
 };
 
 _Static_assert(SESSION_PUT_MAX <= SESSION_SOURCES_MAX * OBJECT_ID_BYTES,
@@ -171,9 +173,10 @@ struct session_reply {
 	uint64_t offset;
 	uint64_t size;
 	uint64_t watermark;
-	uint64_t store_bytes; /* ATTACH */
-	uint64_t table_bytes; /* ATTACH */
-	char text[128];	      /* why, when status is not 0: what is wrong: what to do */
+	uint64_t store_bytes;	 /* ATTACH */
+	uint64_t table_bytes;	 /* ATTACH */
+	struct object_meta meta; /* GET; else empty */
+	char text[256];		 /* why, when status is not 0: what is wrong: what to do */
 };
 
 struct session_holder {
@@ -207,6 +210,7 @@ struct session_object { /* follows a session_reply in the same packet */
 	char lease_name[SESSION_LEASE_NAME_BYTES];
 	struct session_holder holder[SESSION_HOLDERS];
 	char name[OBJECT_NAME_MAX + 1];
+	struct object_meta meta;
 };
 
 struct session_node { /* follows a session_reply in the same packet */

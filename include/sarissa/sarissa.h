@@ -81,6 +81,7 @@ extern "C" {
 #define SAR_LEASE_NAME_MAX 63	/* bytes, without the terminating zero */
 #define SAR_SOURCES_MAX	   1024 /* of a reduce, of a gather */
 #define SAR_NODES_MAX	   1024 /* of a broadcast */
+#define SAR_META_MAX	   128	/* bytes of an object's metadata */
 #define SAR_DETAIL_MAX	   512	/* bytes of the words of a failure, with the terminating zero */
 
 typedef struct sar sar; /* a handle: a connection to the local node */
@@ -95,10 +96,12 @@ typedef struct sar_id {
  * struct to zero. A handle has at most 1,024 buffers at a time. The library uses reserved.
  */
 typedef struct sar_buffer {
-	void *data;	/* never NULL; writable only between sar_create and sar_seal */
-	uint64_t size;	/* bytes of the whole object */
-	uint64_t ready; /* bytes that are readable from the start; sar_wait refreshes it */
-	uint64_t reserved[5];
+	void *data;	     /* never NULL; writable only between sar_create and sar_seal */
+	uint64_t size;	     /* bytes of the whole object */
+	uint64_t ready;	     /* bytes that are readable from the start; sar_wait refreshes it */
+	const void *meta;    /* the object's metadata, as long as the buffer is in use; or NULL */
+	uint64_t meta_bytes; /* at most SAR_META_MAX; 0: it has none */
+	uint64_t reserved[3];
 } sar_buffer;
 
 /* What the directory knows of an object. */
@@ -118,6 +121,8 @@ typedef struct sar_info {
 	uint32_t lease_node;  /* home of the one that has held it longest; 0 without any */
 	uint64_t expires_ns;  /* time left, of sar_expire; 0: without end */
 	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty if the object has none */
+	uint64_t meta_bytes;	     /* of meta; 0: it has none */
+	uint8_t meta[SAR_META_MAX];  /* what its creator has said of it (sar_put_options) */
 } sar_info;
 
 /* One node's copy of an object. */
@@ -214,6 +219,29 @@ void sar_end_waits(sar *s);
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out);
 
 /*
+ * What a put or create may say beside the bytes. Zero all that is not used, and set size, so that a
+ * later version can have more fields.
+ *
+ * The metadata belong to the object from its first moment, as its size does: get, info and list
+ * give them back on all nodes. sarissa/array.h describes arrays in them. Metadata that do not begin
+ * with the byte 0xA1 are the caller's own; the node does not look at them.
+ */
+typedef struct sar_put_options {
+	size_t size;	   /* sizeof(sar_put_options) */
+	const void *meta;  /* metadata, copied during the call */
+	size_t meta_bytes; /* at most SAR_META_MAX; 0: none */
+} sar_put_options;
+
+/*
+ * sar_create with options; NULL: none.
+ *
+ * Errors: those of sar_create. -EINVAL size of the options, or too many metadata, or they begin
+ * with 0xA1 and describe no array of that size.
+ */
+int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
+		    const sar_put_options *options, sar_buffer *out);
+
+/*
  * Says that the bytes before ready are final. Readers on any node may have them now.
  *
  * Shapes: ready is at least b->ready and at most b->size. On success b->ready becomes ready.
@@ -243,17 +271,23 @@ int sar_abort(sar *s, sar_buffer *b);
  * Makes an object from the caller's bytes: sar_create, copy, sar_seal. Readers may have the first
  * MiBs while the rest is copied.
  *
- * An id that is in use is no error if its object has the same bytes: nothing changes, and the put
- * returns 0. The comparison brings a copy to this node, and waits for a put that is under way. Of
- * several puts of one id at the same moment one makes the object, and the others compare with it.
+ * An id that is in use is no error if its object has the same bytes and the same metadata: nothing
+ * changes, and the put returns 0. The comparison brings a copy to this node, and waits for a put
+ * that is under way. Of several puts of one id at the same moment one makes the object, and the
+ * others compare with it.
  *
  * Shapes: size bytes at data, which may be NULL for 0 bytes; name as of sar_create.
  * Ownership: data stays the caller's and is not used after the call.
- * Errors: those of sar_create. -EEXIST the object with this id has another size or other bytes.
+ * Errors: those of sar_create. -EEXIST the object with this id has another size, other bytes or
+ * other metadata; the words say which.
  * -ETIMEDOUT no byte of the other put has come for 30 s. -ENOSPC the store has no room for the copy
  * to compare with.
  */
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size);
+
+/* sar_put with options; NULL: none. Errors: also those of sar_create_with. */
+int sar_put_with(sar *s, sar_id id, const char *name, const void *data, uint64_t size,
+		 const sar_put_options *options);
 
 /*
  * A caller's function that brings bytes for sar_put_from: it writes the bytes bytes of the object
@@ -272,6 +306,10 @@ typedef int sar_fill(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
  */
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg);
 
+/* sar_put_from with options; NULL: none. Errors: also those of sar_create_with. */
+int sar_put_from_with(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg,
+		      const sar_put_options *options);
+
 /*
  * sar_put of bytes that lie in pieces: the object is the count pieces of iov, one after the other.
  *
@@ -279,9 +317,14 @@ int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *f
  */
 int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count);
 
+/* sar_put_iov with options; NULL: none. Errors: also those of sar_create_with. */
+int sar_put_iov_with(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count,
+		     const sar_put_options *options);
+
 /*
  * Waits until the object exists and all of its bytes are on this node. Makes no system call if the
- * object is complete on this node already.
+ * object is complete on this node already; if it has metadata that this handle has neither put nor
+ * got before, it asks the node.
  *
  * Shapes: timeout_ns is for the whole call. On success out->ready is out->size.
  * Ownership: *out is the caller's until sar_release. The memory is read-only. It stays as it is
@@ -845,13 +888,20 @@ int sar_submit_put(sar_queue *q, sar_id id, const char *name, const void *data, 
 int sar_submit_put_iov(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
 		       unsigned count, uint64_t user_data);
 
+/* Submit a sar_put_with, and a sar_put_iov_with. The options are copied, the metadata as well. */
+int sar_submit_put_with(sar_queue *q, sar_id id, const char *name, const void *data, uint64_t size,
+			const sar_put_options *options, uint64_t user_data);
+int sar_submit_put_iov_with(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
+			    unsigned count, const sar_put_options *options, uint64_t user_data);
+
 typedef struct sar_put_item {
 	sar_id id;
 	const char *name;
 	const void *data;
 	uint64_t size;
 	uint64_t user_data;
-	uint64_t reserved[2]; /* zero */
+	const sar_put_options *options; /* NULL: none */
+	uint64_t reserved[1];		/* zero */
 } sar_put_item;
 
 /*
@@ -865,6 +915,10 @@ int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count);
 
 /* Submits a sar_create. */
 int sar_submit_create(sar_queue *q, sar_id id, const char *name, uint64_t size, uint64_t user_data);
+
+/* Submits a sar_create_with. The options are copied, the metadata as well. */
+int sar_submit_create_with(sar_queue *q, sar_id id, const char *name, uint64_t size,
+			   const sar_put_options *options, uint64_t user_data);
 
 /*
  * Submits a sar_seal.

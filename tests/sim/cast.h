@@ -14,7 +14,7 @@ enum { CAST_NODES_MAX = 16 };
 struct cast_task {
 	struct session_reply reply; /* the last, but to a WAIT */
 	int32_t status;		    /* of the last */
-	char text[128];
+	char text[256];
 	uint32_t session, seq;
 	bool answered, done;
 	uint64_t done_ns;

@@ -15,6 +15,7 @@ static struct message_part parts[MESSAGE_PARTS_MAX];
 static const struct message_members table = {UINT64_MAX, MESSAGE_MEMBERS_TABLE, MESSAGE_MEMBERS_MAX,
 					     members};
 
+static const struct object_meta sample_meta = {OBJECT_META_BYTES, {1, 0, [127] = 255}};
 static const struct message_lease sample_lease = {9, SESSION_LEASE_NS_MAX, "session 7"};
 
 static struct message sample_lifetime(struct message m, struct object_id id)
@@ -154,6 +155,7 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 						     .scale = UINT16_MAX,
 						     .need = MESSAGE_PARTS_MAX,
 						     .flags = MESSAGE_COMBINE_HIDDEN,
+						     .meta = sample_meta,
 						     .count = MESSAGE_PARTS_MAX,
 						     .parts = parts};
 		break;
@@ -242,6 +244,29 @@ static struct message_hello hello_sample(void)
 	return h;
 }
 
+static struct message_have have_sample(void)
+{
+	struct message_have have = {.id = id,
+				    .generation = 77,
+				    .lease = sample_lease,
+				    .meta = sample_meta,
+				    .size = sizeof(value),
+				    .chunk_bytes = 8896,
+				    .state = MESSAGE_COPY_COMPLETE,
+				    .upstream = MESSAGE_NODE_NONE,
+				    .create = 1,
+				    .pinned = 1,
+				    .pin_lost = 1,
+				    .made = 1,
+				    .epoch = UINT64_MAX,
+				    .value = value,
+				    .value_bytes = sizeof(value),
+				    .has_value = 1};
+
+	memset(have.name, 'n', OBJECT_NAME_MAX);
+	return have;
+}
+
 static struct message sample(uint32_t kind)
 {
 	struct message m = {.kind = kind, .request = UINT64_C(0xfedcba9876543210)};
@@ -251,22 +276,7 @@ static struct message sample(uint32_t kind)
 		m.hello = hello_sample();
 		break;
 	case MESSAGE_HAVE:
-		m.have = (struct message_have){.id = id,
-					       .generation = 77,
-					       .lease = sample_lease,
-					       .size = sizeof(value),
-					       .chunk_bytes = 8896,
-					       .state = MESSAGE_COPY_COMPLETE,
-					       .upstream = MESSAGE_NODE_NONE,
-					       .create = 1,
-					       .pinned = 1,
-					       .pin_lost = 1,
-					       .made = 1,
-					       .epoch = UINT64_MAX,
-					       .value = value,
-					       .value_bytes = sizeof(value),
-					       .has_value = 1};
-		memset(m.have.name, 'n', OBJECT_NAME_MAX);
+		m.have = have_sample();
 		break;
 	case MESSAGE_GET:
 		m.get = (struct message_get){.id = id,
@@ -285,6 +295,7 @@ static struct message sample(uint32_t kind)
 					     .also_count = MESSAGE_UPSTREAMS_MAX - 1,
 					     .also = {1023, 0, 5},
 					     .departed = 9,
+					     .meta = sample_meta,
 					     .others = 3};
 		strcpy(m.got.name, "a name");
 		break;
@@ -346,6 +357,7 @@ static void fill(void)
 						  .holders = 16};
 		page[i].id.bytes[0] = (uint8_t)i;
 		memset(page[i].name, 'x', OBJECT_NAME_MAX);
+		page[i].meta = sample_meta;
 		for (int k = 0; k < 16; k++) {
 			page[i].holder[k].node = (uint32_t)k;
 			page[i].holder[k].upstreams = (uint32_t)k % 5;
@@ -393,6 +405,7 @@ static void fields_survive(void **state)
 	assert_int_equal(back.have.value_bytes, sizeof(value));
 	assert_memory_equal(back.have.value, value, sizeof(value));
 	assert_string_equal(back.have.name, m.have.name);
+	assert_memory_equal(&back.have.meta, &m.have.meta, sizeof(m.have.meta));
 	m = sample(MESSAGE_OBJECTS);
 	assert_int_equal(codec_decode(bytes, encode(&m), arena, &back), 0);
 	assert_int_equal(back.objects.count, MESSAGE_OBJECTS_MAX);
@@ -629,6 +642,21 @@ static void what_is_to_be_kept_is_whole(void **state)
 	REFUSED(MESSAGE_DELETE, object.generation, 0);
 }
 
+static void metadata_have_at_most_128_bytes(void **state)
+{
+	struct message list = sample(MESSAGE_OBJECTS);
+
+	fill();
+	REFUSED(MESSAGE_HAVE, have.meta.bytes, OBJECT_META_BYTES + 1);
+	REFUSED(MESSAGE_KEEP, have.meta.bytes, OBJECT_META_BYTES + 1);
+	REFUSED(MESSAGE_GOT, got.meta.bytes, OBJECT_META_BYTES + 1);
+	REFUSED(MESSAGE_COMBINE, combine.meta.bytes, OBJECT_META_BYTES + 1);
+	page[3].meta.bytes = OBJECT_META_BYTES + 1;
+	assert_int_equal(refused(&list), -EBADMSG);
+	page[3].meta.bytes = OBJECT_META_BYTES;
+	assert_int_equal(refused(&list), 0);
+}
+
 static void fields_out_of_bounds_are_refused(void **state)
 {
 	fill();
@@ -708,6 +736,7 @@ static void parts_take_little_more_than_their_ids(void **state)
 	struct message m = sample(MESSAGE_COMBINE);
 
 	fill();
+	m.combine.meta.bytes = 0;
 	m.combine.need = m.combine.count = PARTS;
 	for (uint32_t i = 0; i < PARTS; i++) {
 		parts[i].generation = UINT64_C(1795244349039017984) + i * 1000000;
@@ -864,6 +893,7 @@ int main(void)
 		cmocka_unit_test(truncated_bytes_are_refused),
 		cmocka_unit_test(what_is_to_be_kept_is_whole),
 		cmocka_unit_test(fields_out_of_bounds_are_refused),
+		cmocka_unit_test(metadata_have_at_most_128_bytes),
 		cmocka_unit_test(parts_take_little_more_than_their_ids),
 		cmocka_unit_test(a_source_may_have_a_late_slot),
 		cmocka_unit_test(parts_lie_within_their_objects),

@@ -129,13 +129,15 @@ static PyObject *queue_wait_for(PyObject *object, PyObject *args)
 		sar_submit_wait(self->q, &((struct view *)view)->buffer, upto, timeout_ns, ticket));
 }
 
-/* (ticket, name, data, label or None) */
+/* (ticket, name, data, label or None, meta=None) */
 static PyObject *queue_put(PyObject *object, PyObject *args)
 {
 	struct queue *self = (struct queue *)object;
 	unsigned long long ticket;
-	PyObject *name, *data, *label;
-	if (!PyArg_ParseTuple(args, "KOOO", &ticket, &name, &data, &label))
+	PyObject *name, *data, *label, *meta = Py_None;
+	sar_put_options options; /* copied as the put is submitted */
+	if (!PyArg_ParseTuple(args, "KOOO|O", &ticket, &name, &data, &label, &meta) ||
+	    python_meta(meta, &options) < 0)
 		return NULL;
 	struct kept *kept = kept_new(self, name);
 	if (!kept)
@@ -149,8 +151,8 @@ static PyObject *queue_put(PyObject *object, PyObject *args)
 		return NULL;
 	const char *text = kept->label.text ? kept->label.text : kept->name.text;
 	return queue_submitted(self, ticket, kept,
-			       sar_submit_put(self->q, kept->name.id, text, kept->data.data,
-					      (uint64_t)kept->data.bytes, ticket));
+			       sar_submit_put_with(self->q, kept->name.id, text, kept->data.data,
+						   (uint64_t)kept->data.bytes, &options, ticket));
 }
 
 /* (ticket, name) */

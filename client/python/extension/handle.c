@@ -142,21 +142,38 @@ static PyObject *handle_begin(PyObject *self, PyObject *args)
 	return handle_get_by(self, args, sar_get_begin);
 }
 
-/* put(name, data, label=None): label names in lists what is put by an id. */
+int python_meta(PyObject *given, sar_put_options *out)
+{
+	char *bytes;
+	Py_ssize_t length;
+	*out = (sar_put_options){.size = sizeof(*out)};
+	if (given == Py_None)
+		return 0;
+	if (PyBytes_AsStringAndSize(given, &bytes, &length) < 0)
+		return -1;
+	out->meta = bytes;
+	out->meta_bytes = (size_t)length;
+	return 0;
+}
+
+/* put(name, data, label=None, meta=None): label names in lists what is put by an id; meta are the
+ * bytes of its metadata. */
 static PyObject *handle_put(PyObject *object, PyObject *args)
 {
 	struct handle *self = (struct handle *)object;
 	struct python_name name, label = {0};
 	struct python_buffer data;
-	PyObject *given, *source, *labelled = Py_None;
-	if (!PyArg_ParseTuple(args, "OO|O", &given, &source, &labelled) || handle_open(self) < 0 ||
+	PyObject *given, *source, *labelled = Py_None, *meta = Py_None;
+	sar_put_options options;
+	if (!PyArg_ParseTuple(args, "OO|OO", &given, &source, &labelled, &meta) ||
+	    handle_open(self) < 0 || python_meta(meta, &options) < 0 ||
 	    python_name(given, &name) < 0)
 		return NULL;
 	int r = labelled == Py_None ? 0 : python_name(labelled, &label);
 	if (r == 0 && PyObject_GetBuffer(source, &data, 0) == 0) {
 		PYTHON_WAIT_BEGIN
-		r = sar_put(self->s, name.id, label.text ? label.text : name.text, data.data,
-			    (uint64_t)data.bytes);
+		r = sar_put_with(self->s, name.id, label.text ? label.text : name.text, data.data,
+				 (uint64_t)data.bytes, &options);
 		PYTHON_WAIT_END(r < 0)
 		if (r < 0)
 			python_fail(r, label.text ? &label : &name);
@@ -167,19 +184,21 @@ static PyObject *handle_put(PyObject *object, PyObject *args)
 	return PyErr_Occurred() ? NULL : (Py_INCREF(Py_None), Py_None);
 }
 
+/* create(name, size, meta=None) */
 static PyObject *handle_create(PyObject *object, PyObject *args)
 {
 	struct handle *self = (struct handle *)object;
 	struct python_name name;
 	sar_buffer buffer = {0};
-	PyObject *given, *creation = NULL;
+	PyObject *given, *creation = NULL, *meta = Py_None;
+	sar_put_options options;
 	unsigned long long size;
-	if (!PyArg_ParseTuple(args, "OK", &given, &size) || handle_open(self) < 0 ||
-	    python_name(given, &name) < 0)
+	if (!PyArg_ParseTuple(args, "OK|O", &given, &size, &meta) || handle_open(self) < 0 ||
+	    python_meta(meta, &options) < 0 || python_name(given, &name) < 0)
 		return NULL;
 	int r;
 	PYTHON_WAIT_BEGIN
-	r = sar_create(self->s, name.id, name.text, size, &buffer);
+	r = sar_create_with(self->s, name.id, name.text, size, &options, &buffer);
 	PYTHON_WAIT_END(r < 0)
 	if (r < 0)
 		python_fail(r, &name);

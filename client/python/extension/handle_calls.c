@@ -155,11 +155,12 @@ PyObject *python_info(const sar_info *info)
 		Py_XDECREF(name);
 		return NULL;
 	}
-	return Py_BuildValue("NNKKKIIIIKIK", id, name, (unsigned long long)info->size,
+	return Py_BuildValue("NNKKKIIIIKIKy#", id, name, (unsigned long long)info->size,
 			     (unsigned long long)info->generation,
 			     (unsigned long long)info->local_ready, info->copies, info->partial,
 			     info->lost, info->lost_node, (unsigned long long)info->down_ns,
-			     info->leases, (unsigned long long)info->expires_ns);
+			     info->leases, (unsigned long long)info->expires_ns,
+			     (const char *)info->meta, (Py_ssize_t)info->meta_bytes);
 }
 
 PyObject *handle_info(PyObject *object, PyObject *given)

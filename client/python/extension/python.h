@@ -103,6 +103,9 @@ struct handle {
 int handle_add(PyObject *module);
 /* Raises Closed when the node is closed: -1. */
 int handle_open(const struct handle *self);
+/* Metadata of a put: bytes, which must live as long as out is used, or None. -1 with an exception.
+ */
+int python_meta(PyObject *given, sar_put_options *out);
 /* The ids of a list of names, to be freed. NULL with an exception. */
 sar_id *handle_ids(PyObject *names, Py_ssize_t *count);
 /* (target, sources, op, dtype, num, flags, timeout_ns, min, deadline_ns): what a reduce is asked

@@ -88,6 +88,13 @@ static PyObject *view_handle(PyObject *object, void *none)
 	return handle;
 }
 
+/* The metadata of the object; b"": it has none. */
+static PyObject *view_meta(PyObject *object, void *none)
+{
+	const sar_buffer *b = &((struct view *)object)->buffer;
+	return PyBytes_FromStringAndSize(b->meta, (Py_ssize_t)b->meta_bytes);
+}
+
 static int private_export(PyObject *object, struct python_buffer *out, int flags)
 {
 	struct private_view *self = (struct private_view *)object;
@@ -130,11 +137,9 @@ static PyObject *view_private(PyObject *object, PyObject *none)
 static PyMethodDef view_methods[] = {
 	{"wait", view_wait, METH_VARARGS, NULL}, {"private", view_private, METH_NOARGS, NULL}, {0}};
 static PyGetSetDef view_fields[] = {
-	{"ready", view_ready, NULL, NULL, NULL},
-	{"nbytes", view_bytes, NULL, NULL, NULL},
-	{"address", view_address, NULL, NULL, NULL},
-	{"handle", view_handle, NULL, NULL, NULL},
-	{0},
+	{"ready", view_ready, NULL, NULL, NULL},     {"nbytes", view_bytes, NULL, NULL, NULL},
+	{"address", view_address, NULL, NULL, NULL}, {"handle", view_handle, NULL, NULL, NULL},
+	{"meta", view_meta, NULL, NULL, NULL},	     {0},
 };
 static PyType_Slot view_slots[] = {
 	{PYTHON_GETBUFFER_SLOT, view_export}, {Py_tp_dealloc, view_dealloc},

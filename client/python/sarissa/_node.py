@@ -30,7 +30,7 @@ class Info(NamedTuple):
     """What the directory knows of an object; local_ready is None without a copy here. lost: complete
     copies on dead nodes; lost_node: the one of these that died last, or None; down: so many seconds
     ago, or None. leases: so many hold it; 0: it lives until it is deleted. expires: in so many seconds,
-    or None."""
+    or None. meta: the metadata that its creator gave."""
 
     id: bytes
     name: str
@@ -44,6 +44,7 @@ class Info(NamedTuple):
     down: Optional[float] = None
     leases: int = 0
     expires: Optional[float] = None
+    meta: bytes = b""
 
 
 class Member(NamedTuple):
@@ -56,11 +57,12 @@ class Member(NamedTuple):
     workers: int
 
 
-def info(raw: Tuple[bytes, str, int, int, int, int, int, int, int, int, int, int]) -> Info:
-    ident, name, size, generation, local, copies, partial, lost, node, down_ns, leases, expires_ns = raw
+def info(raw: _sarissa.Info) -> Info:
+    (ident, name, size, generation, local, copies, partial, lost, node, down_ns, leases, expires_ns,
+     meta) = raw
     return Info(ident, name, size, generation, None if local == NOWHERE else local, copies, partial,
                 lost, node if lost else None, down_ns / 1e9 if lost else None, leases,
-                expires_ns / 1e9 if expires_ns else None)
+                expires_ns / 1e9 if expires_ns else None, meta)
 
 
 def _member(raw: Tuple[int, int, int, bytes, int, int]) -> Member:

@@ -153,6 +153,7 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 	m.have.has_value = 1;
 	m.have.value_bytes = (uint32_t)e->size;
 	memcpy(m.have.name, e->name, sizeof(m.have.name));
+	m.have.meta = e->meta;
 	backup_expect(c, e, n->number);
 	if (calls_start(c, n, &m, TABLE_SLOT_NONE, BACKUP_ANSWER_NS, backup_kept, b))
 		return true;

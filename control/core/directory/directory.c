@@ -93,6 +93,7 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	directory_learn(d, e);
 	e->generation = 0;
 	e->name[0] = '\0';
+	e->meta.bytes = 0;
 }
 
 /* Whether the HAVE is of an object that a client puts, although the id is reserved for a delegate.
@@ -165,6 +166,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 	e->size = have->size;
 	e->chunk_bytes = have->chunk_bytes;
 	memcpy(e->name, have->name, sizeof(e->name));
+	e->meta = have->meta;
 	return true;
 }
 

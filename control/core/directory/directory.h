@@ -86,6 +86,7 @@ struct entry {
 	uint8_t watched; /* enum session_event that watchers know of it; 0: none */
 	uint64_t event;	 /* number of its last one */
 	char name[OBJECT_NAME_MAX + 1];
+	struct object_meta meta;
 };
 
 struct tombstone { /* a deleted object: later announcements of it are refused */

@@ -162,6 +162,7 @@ void directory_got(const struct entry *e, uint64_t request, uint32_t what, struc
 	m->got.what = what;
 	m->got.holder = MESSAGE_NODE_NONE;
 	memcpy(m->got.name, e->name, sizeof(e->name));
+	m->got.meta = e->meta;
 }
 
 void directory_waiter_remove(struct directory *d, struct waiter *w)

@@ -21,6 +21,7 @@ static void directory_describe(const struct directory *d, const struct entry *e,
 	out->flags = (e->has_value ? SESSION_OBJECT_INLINE : 0) |
 		     (e->reserved ? SESSION_OBJECT_REDUCED : 0);
 	memcpy(out->name, e->name, sizeof(out->name));
+	out->meta = e->meta;
 	list_each(l, after, &e->copies)
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);

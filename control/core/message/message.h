@@ -12,14 +12,15 @@
 
 #include "internal/group.h"
 #include "internal/ids.h"
+#include "internal/object_meta.h"
 #include "internal/session.h"
 #include "core/base/bitmap.h"
 #include "core/base/lanes.h"
 #include "plan.h"
 
 enum {
-	MESSAGE_VERSION = 16,
-	MESSAGE_TEXT_MAX = 127,	  /* bytes, without the terminating zero */
+	MESSAGE_VERSION = 17,
+	MESSAGE_TEXT_MAX = 255,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
 	MESSAGE_SKIPS_MAX = CHUNK_RUNS_MAX,	    /* runs of chunks that a STREAM leaves out */
@@ -181,6 +182,7 @@ struct message_have {
 	uint32_t also[MESSAGE_UPSTREAMS_MAX - 1]; /* other nodes that feed it */
 	uint32_t create;			  /* 1: fails if the id is in use */
 	char name[OBJECT_NAME_MAX + 1];
+	struct object_meta meta;
 	const uint8_t *value;
 	uint32_t value_bytes; /* size of the object, or 0 */
 	uint32_t has_value;
@@ -224,6 +226,7 @@ struct message_got {
 	uint32_t also[MESSAGE_UPSTREAMS_MAX - 1];
 	uint32_t departed; /* PIECE: copies that have gone so far */
 	char name[OBJECT_NAME_MAX + 1];
+	struct object_meta meta;
 	const uint8_t *value;
 	uint32_t value_bytes;
 	uint32_t waited;  /* VALUE: 1: the GET had to wait for it */
@@ -420,6 +423,7 @@ struct message_combine {
 	uint32_t need;	    /* parts in all; some may be named by a later COMBINE */
 	uint32_t flags;
 	char name[OBJECT_NAME_MAX + 1];
+	struct object_meta meta; /* of the target */
 	uint32_t count;
 	const struct message_part *parts;
 };

@@ -46,7 +46,8 @@ static void session_fetch_hush(struct control *c, const struct object_id *id)
 
 /* The slot of a new object. 0 or -errno and why; -EAGAIN: when other nodes have answered. */
 static int session_place(struct control *c, const struct session *s, const struct object_id *id,
-			 const char *name, uint64_t size, uint32_t *slot, struct text *why)
+			 const char *name, const struct object_meta *meta, uint64_t size,
+			 uint32_t *slot, struct text *why)
 {
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, id);
 	int error = owners_may(c, s->client.user, size, why);
@@ -55,7 +56,7 @@ static int session_place(struct control *c, const struct session *s, const struc
 		return error;
 	if (t) /* later than the tombstone: the owner may get that after this object */
 		control_generation_after(c, t->generation);
-	error = objects_insert(c, id, name, NULL, size, control_generation(c),
+	error = objects_insert(c, id, name, meta, size, control_generation(c),
 			       c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
 	if (error)
 		objects_no_room(c, error, size, why);
@@ -66,9 +67,10 @@ static int session_place(struct control *c, const struct session *s, const struc
 
 /* The slot of an object that the session will write. 0 or -errno and why. */
 static int session_insert(struct control *c, struct session *s, const struct object_id *id,
-			  const char *name, uint64_t size, uint32_t *slot, struct text *why)
+			  const char *name, const struct object_meta *meta, uint64_t size,
+			  uint32_t *slot, struct text *why)
 {
-	int error = session_place(c, s, id, name, size, slot, why);
+	int error = session_place(c, s, id, name, meta, size, slot, why);
 
 	if (error)
 		return error;
@@ -130,6 +132,7 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	uint32_t slot = objects_slot(c, w->object);
 	uint64_t size = c->table->slot[slot].size;
 	bool deleted = generation == c->table->slot[slot].generation;
+	struct object_meta meta = *objects_meta(c, slot);
 	char name[OBJECT_NAME_BYTES];
 	struct text t;
 	int error;
@@ -145,7 +148,7 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 				  : "it must have a later generation: create it");
 		return;
 	}
-	error = session_insert(c, w->session, &w->id, name, size, &slot, &t);
+	error = session_insert(c, w->session, &w->id, name, &meta, size, &slot, &t);
 	if (error)
 		holds_create_not(c, w->lease, &w->id, false);
 	if (error)
@@ -364,7 +367,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 	}
 	if (!session_lease_may(c, s, r))
 		return;
-	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
+	error = session_insert(c, s, &r->id, r->name, &r->meta, r->size, &slot, &t);
 	if (error == -EAGAIN) {
 		room_await(c, s, r);
 		return;
@@ -393,7 +396,7 @@ bool session_create_retry(struct control *c, struct wait *w, const struct sessio
 		session_exists(c, s, r, slot);
 		return true;
 	}
-	error = session_insert(c, s, &r->id, r->name, r->size, &slot, &t);
+	error = session_insert(c, s, &r->id, r->name, &r->meta, r->size, &slot, &t);
 	if (error == -EAGAIN && (!last || spill_leaving(c)))
 		return false;
 	if (error)
@@ -417,7 +420,7 @@ void session_put(struct control *c, struct session *s, const struct session_requ
 	}
 	if (!session_lease_may(c, s, r))
 		return;
-	error = session_place(c, s, &r->id, r->name, r->size, &slot, &t);
+	error = session_place(c, s, &r->id, r->name, &r->meta, r->size, &slot, &t);
 	if (error == -EAGAIN) {
 		reply_error(c, s, r->op, r->seq, -ERESTART, "it must wait for room: create it");
 		return;

@@ -4,6 +4,7 @@
 #include "core/group/room.h"
 #include "core/lease/room.h"
 #include "core/transfer/fetch.h"
+#include "internal/array_meta.h"
 #include "room.h"
 
 void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config)
@@ -132,6 +133,25 @@ static size_t sessions_length(const struct session_request *r)
 	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
 }
 
+static const char *sessions_check_meta(const struct session_request *r)
+{
+	struct array_meta array;
+
+	if (r->meta.bytes > OBJECT_META_BYTES)
+		return "metadata have at most 128 bytes: put the rest into the object";
+	if (r->op != SESSION_CREATE && r->op != SESSION_PUT)
+		return "only a new object has metadata: use a library and a node of one version";
+	if (!array_meta_marked(&r->meta))
+		return NULL;
+	if (!array_meta_read(&r->meta, &array))
+		return "metadata that begin with 0xa1 describe an array, and these do not: see "
+		       "sarissa/array.h";
+	if (array.dtype && array_meta_bytes(&array) != r->size)
+		return "the array that the metadata describe has another size than the object: "
+		       "describe it as it is";
+	return NULL;
+}
+
 /* Why a request cannot be served, or NULL. */
 static const char *sessions_check(const struct session *s, const struct session_request *r,
 				  size_t length)
@@ -157,7 +177,7 @@ static const char *sessions_check(const struct session *s, const struct session_
 		return "no such pin";
 	if (!s->attached && r->op != SESSION_ATTACH)
 		return "attach first";
-	return NULL;
+	return r->meta.bytes > 0 ? sessions_check_meta(r) : NULL;
 }
 
 /* What only this node has goes with it, so other users may not ask for it. */

@@ -101,6 +101,7 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	o->rate = 0;
 	replica_describe(c, slot, &m->have);
 	objects_copy_name(c, slot, m->have.name);
+	m->have.meta = *objects_meta(c, slot);
 }
 
 static bool objects_announced(struct control *c, struct call *call, const struct message *answer)

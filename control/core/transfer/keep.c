@@ -40,7 +40,7 @@ int keep_copy(struct control *c, const struct message_have *have)
 	error = keep_room(c, have);
 	if (error)
 		return error == -EALREADY ? 0 : error;
-	error = objects_insert(c, &have->id, have->name, NULL, have->size, have->generation,
+	error = objects_insert(c, &have->id, have->name, &have->meta, have->size, have->generation,
 			       have->chunk_bytes, OBJECT_FETCHING, &slot);
 	if (error)
 		return error;

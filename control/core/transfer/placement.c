@@ -222,7 +222,7 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 	if (fetch_is_here(c, f, got))
 		return -EEXIST;
 	error = objects_valid(got->generation, got->size, got->chunk_bytes)
-			? objects_insert(c, &f->by_id.id, got->name, NULL, got->size,
+			? objects_insert(c, &f->by_id.id, got->name, &got->meta, got->size,
 					 got->generation, got->chunk_bytes, OBJECT_FETCHING,
 					 &f->slot)
 			: -EPROTO;

@@ -446,7 +446,7 @@ static bool reduce_adopt(struct control *c, struct message_got *got)
 
 	if (c->table == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != got->size ||
 	    got->size == 0 || objects_find(c, &got->id) != TABLE_SLOT_NONE ||
-	    objects_insert(c, &got->id, got->name, NULL, got->size, got->generation,
+	    objects_insert(c, &got->id, got->name, &got->meta, got->size, got->generation,
 			   got->chunk_bytes, OBJECT_FETCHING, &slot))
 		return false;
 	memcpy(c->memory + c->table->slot[slot].offset, got->value, got->size);

@@ -406,7 +406,7 @@ static int participant_make(struct control *c, struct node *n, const struct mess
 	k = pool_take(&c->participant->participants.pool);
 	if (k == NULL)
 		return -EAGAIN;
-	error = objects_insert(c, &m->id, m->name, NULL, m->size, m->generation, m->chunk_bytes,
+	error = objects_insert(c, &m->id, m->name, &m->meta, m->size, m->generation, m->chunk_bytes,
 			       OBJECT_CREATING, &slot);
 	if (error) {
 		pool_give(&c->participant->participants.pool, k);
