@@ -16,6 +16,7 @@
 #include "buffer.h"
 #include "deadline.h"
 #include "error.h"
+#include "sarissa/array.h"
 
 #define STEP_NS 1000000u /* how often a source that grows is looked at */
 
@@ -23,9 +24,14 @@
 
 enum { PUBLISH_BYTES = 1 << 20, REDUCE_ROUNDS = 2 };
 
+#define LOOK_NS 200000000u /* when nothing goes on, whether the sources fit together */
+
 struct reduction {
 	sar *s;
 	sar_switch *w;
+	const sar_id *sources;
+	unsigned count, member;
+	bool looked;
 	sar_buffer source, target; /* target: member 0's object, or private memory */
 	bool first;		   /* member 0 */
 	int64_t deadline;
@@ -66,13 +72,44 @@ static int publish(struct reduction *r)
 	return sar_publish(r->s, &r->target, ready);
 }
 
+static bool same_kind(const struct reduction *r, const sar_info *info)
+{
+	const sar_buffer *own = &r->source;
+	return info->size == own->size && (info->meta_bytes == 0 || own->meta_bytes == 0 ||
+					   (info->meta_bytes == own->meta_bytes &&
+					    memcmp(info->meta, own->meta, own->meta_bytes) == 0));
+}
+
+/* A switch that gets chunks of unlike arrays never has all of some. 0, or -EINVAL: the nodes say
+ * what differs. */
+static int look(struct reduction *r, uint64_t begin_ns)
+{
+	sar_info info;
+	if (r->looked || aggregate_now_ns() - begin_ns < LOOK_NS)
+		return 0;
+	r->looked = true;
+	for (unsigned i = 0; i < r->count; i++) {
+		if (i == r->member || sar_info_get(r->s, r->sources[i], &info) < 0)
+			continue;
+		if (!same_kind(r, &info))
+			return error_set(-EINVAL,
+					 "the sources of members %u and %u have other sizes, types "
+					 "or shapes",
+					 r->member, i);
+	}
+	return 0;
+}
+
 /* 1: all is in. */
 static int go_on(struct reduction *r)
 {
+	uint64_t begin_ns = aggregate_now_ns();
 	for (;;) {
 		bool grows = r->source.ready < r->source.size;
 		int64_t left = deadline_left(r->deadline);
 		uint64_t step = grows || r->first ? STEP_NS : (uint64_t)left;
+		if (!r->looked && step > LOOK_NS)
+			step = LOOK_NS;
 		if (step > (uint64_t)left)
 			step = (uint64_t)left;
 		int n = aggregate_step(r->w, r->source.ready, aggregate_now_ns() + step);
@@ -81,6 +118,8 @@ static int go_on(struct reduction *r)
 		if (left <= 0)
 			return error_set(-ETIMEDOUT, "other members have not sent theirs");
 		n = publish(r);
+		if (n == 0)
+			n = look(r, begin_ns);
 		if (n < 0)
 			return n;
 		if (grows)
@@ -171,6 +210,17 @@ static int by_switch(struct reduction *r, sar_id target, const char *name, const
 	return finish(r, target, out);
 }
 
+/* The nodes say what the array is, and refuse. */
+static int asked_wrongly(const struct reduction *r, const sar_reduction *how)
+{
+	sar_array array;
+	if (r->source.meta_bytes == 0 ||
+	    sar_array_parse(r->source.meta, r->source.meta_bytes, &array) < 0 ||
+	    array.dtype == how->dtype)
+		return 0;
+	return error_set(-EINVAL, "the source is an array of another type");
+}
+
 int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, const sar_id *sources,
 		      unsigned count, const sar_reduction *how, int64_t timeout_ns,
 		      sar_buffer *buffer, sar_switch_result *out)
@@ -184,6 +234,9 @@ int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, co
 	uint64_t begin = aggregate_now_ns();
 	struct reduction r = {.s = s,
 			      .w = w,
+			      .sources = sources,
+			      .count = count,
+			      .member = member,
 			      .first = member == 0,
 			      .deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER
 								    : deadline_after(timeout_ns)};
@@ -191,7 +244,9 @@ int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, co
 	if (n < 0)
 		return n;
 	uint32_t round = aggregate_round(w);
-	n = by_switch(&r, target, name, how, buffer, out);
+	n = asked_wrongly(&r, how);
+	if (n == 0)
+		n = by_switch(&r, target, name, how, buffer, out);
 	aggregate_round_set(w, round + REDUCE_ROUNDS);
 	sar_release(s, &r.source);
 	if (n == 0 || n == -ETIMEDOUT)

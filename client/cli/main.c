@@ -100,7 +100,7 @@ static void main_command_help(const struct cli_command *command)
 	if (command->options & CLI_OPTION_REDUCE)
 		printf("  --op OP        sum, prod, min, max or avg; without: sum\n"
 		       "  --dtype TYPE   f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32 or "
-		       "u64;\n                 without: f32\n"
+		       "u64;\n                 without: that of the arrays, f32 for bytes\n"
 		       "  --num K        the first K sources to arrive suffice; without: all\n"
 		       "  --deadline S   after S seconds the sources that are there suffice;\n"
 		       "                 before the timeout, and not with --num\n"
@@ -339,8 +339,6 @@ static int main_run(int argc, char **argv, const struct cli_command *command, st
 			command->name, command->usage);
 		return CLI_USAGE;
 	}
-	if (command->options & CLI_OPTION_REDUCE && args->reduction.dtype == 0)
-		args->reduction.dtype = SAR_F32;
 	return command->run(args);
 }
 

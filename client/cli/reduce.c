@@ -7,10 +7,12 @@
 #include "json.h"
 #include "patience.h"
 #include "reduce_switch.h"
+#include "sarissa/array.h"
 #include "text.h"
 
 struct reduce {
 	const struct cli_args *args;
+	sar_reduction how;
 	sar *s;
 	sar_id target;
 	sar_id source[SAR_SOURCES_MAX], used[SAR_SOURCES_MAX];
@@ -31,14 +33,17 @@ static const char *reduce_name(const struct reduce *r, const sar_id *id)
 
 static void reduce_json(const struct reduce *r)
 {
-	const sar_reduction *how = &r->args->reduction;
+	const sar_reduction *how = &r->how;
 	struct json j;
 	char id[TEXT_BYTES];
 	json_begin(&j, stdout);
 	json_string(&j, "name", r->args->names[0]);
 	json_string(&j, "id", text_id(id, r->target.bytes));
 	json_string(&j, "op", reduce_op_name(how->op));
-	json_string(&j, "dtype", reduce_dtype_name(how->dtype));
+	if (how->dtype)
+		json_string(&j, "dtype", reduce_dtype_name(how->dtype));
+	else
+		json_null(&j, "dtype");
 	json_unsigned(&j, "sources", r->count);
 	json_bool(&j, "done", r->used_count >= 0);
 	if (r->used_count >= 0) {
@@ -99,14 +104,29 @@ static int reduce_wait(struct reduce *r)
 	return CLI_DONE;
 }
 
+/* Without --dtype: what the first source that is there is an array of; f32 for bytes that do not
+ * say what they are. 0 for an array of another type, which the node refuses by its name. */
+static uint32_t reduce_dtype(const struct reduce *r)
+{
+	sar_array array;
+	sar_info info;
+	for (unsigned i = 0; i < r->count; i++) {
+		if (sar_info_get(r->s, r->source[i], &info) < 0)
+			continue;
+		if (sar_array_parse(info.meta, info.meta_bytes, &array) < 0)
+			break;
+		return array.dtype;
+	}
+	return SAR_F32;
+}
+
 static int reduce_do(struct reduce *r)
 {
 	const struct cli_args *args = r->args;
-	sar_reduction how = args->reduction;
-	if (args->deadline && how.min == 0)
-		how.min = 1;
-	int e = sar_reduce(r->s, r->target, cli_called(args->names[0]), r->source, r->count, &how,
-			   args->timeout_ns);
+	if (args->deadline && r->how.min == 0)
+		r->how.min = 1;
+	int e = sar_reduce(r->s, r->target, cli_called(args->names[0]), r->source, r->count,
+			   &r->how, args->timeout_ns);
 	if (e < 0)
 		return cli_fail_detail(e, args->names[0]);
 	r->ended_ns = cli_now_ns();
@@ -118,7 +138,10 @@ int reduce_run(const struct cli_args *args)
 	static struct reduce r;
 	struct patience patience;
 	int status = CLI_DONE;
-	r = (struct reduce){.args = args, .count = (unsigned)args->count - 1, .used_count = -1};
+	r = (struct reduce){.args = args,
+			    .how = args->reduction,
+			    .count = (unsigned)args->count - 1,
+			    .used_count = -1};
 	if (args->timeout_ns == 0) {
 		cli_fail(-EINVAL, "--timeout 0 leaves a reduce no time: give it some, or no "
 				  "--timeout");
@@ -139,9 +162,13 @@ int reduce_run(const struct cli_args *args)
 	status = cli_open(args, &r.s);
 	if (status != CLI_DONE)
 		return status;
+	if (r.how.dtype == 0)
+		r.how.dtype = reduce_dtype(&r);
 	if (args->switch_address) {
+		struct cli_args typed = *args;
+		typed.reduction = r.how;
 		patience_begin(&patience, r.s, args->names[0], args->timeout_ns != SAR_FOREVER);
-		status = reduce_switch_run(args, r.s, r.target, r.source, r.count);
+		status = reduce_switch_run(&typed, r.s, r.target, r.source, r.count);
 		patience_end(&patience);
 		sar_close(r.s);
 		return status ? status : cli_flush();

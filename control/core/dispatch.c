@@ -156,7 +156,8 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 		ownership_redirect(c, n, m->request);
 		return;
 	}
-	if (m->kind == MESSAGE_GET && reduce_receivers_get(c, n, m))
+	if (m->kind == MESSAGE_GET &&
+	    (reduce_receivers_get(c, n, m) || reduce_refuses_get(c, n, m)))
 		return;
 	if (m->kind == MESSAGE_ANNOUNCED) {
 		references_announced(c, n->number, m->announced.epoch);

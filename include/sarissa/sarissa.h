@@ -410,7 +410,7 @@ enum {
 /* How to reduce. Zero what is not used, also reserved. */
 typedef struct sar_reduction {
 	uint32_t op;	     /* enum sar_reduce_op */
-	uint32_t dtype;	     /* enum sar_dtype */
+	uint32_t dtype;	     /* enum sar_dtype; 0: what the sources are arrays of */
 	uint32_t num;	     /* how many of the sources suffice, the first to arrive; 0: all */
 	uint32_t flags;	     /* SAR_REDUCE_SPREAD: every node with a source gets the result, too */
 	int64_t deadline_ns; /* with min: when the sources that exist suffice, since the call */
@@ -439,15 +439,16 @@ typedef struct sar_reduction {
  * their last bits. All copies of one result are equal. f16 and bf16 are added in f32 and rounded to
  * nearest even at each of up to n - 1 steps. A minimum or maximum with a NaN is NaN. Integers wrap.
  *
- * Shapes: 1 to SAR_SOURCES_MAX sources, all of one size, a multiple of the element's. how->num and
- * how->min are at most count, and one of them is 0. deadline_ns is less than timeout_ns; without
- * min it is 0. timeout_ns is above 0 and is for the whole reduce: when it has passed, the reduce
- * ends without a result.
- * Ownership: sources, how and name are not used after the call.
- * Errors: -EINVAL op, dtype, flags, count, num, min or deadline_ns is unknown or out of range; a
- * source is listed twice or is the target; sizes do not fit. -EEXIST the target exists, or another
- * reduce makes it. -EAGAIN too many reduces at a time. -ETIMEDOUT no answer; the reduce may begin
- * all the same: sar_reduce_sources tells.
+ * Shapes: 1 to SAR_SOURCES_MAX sources, all of one size, a multiple of the element's. Those that
+ * are described as arrays (sarissa/array.h) have one shape, order and type, which is dtype if that
+ * is not 0; the result has their description. how->num and how->min are at most count, and one of
+ * them is 0. deadline_ns is less than timeout_ns; without min it is 0. timeout_ns is above 0 and is
+ * for the whole reduce: when it has passed, the reduce ends without a result. Ownership: sources,
+ * how and name are not used after the call. Errors: -EINVAL op, dtype, flags, count, num, min or
+ * deadline_ns is unknown or out of range; a source is listed twice or is the target; sizes, types,
+ * shapes or orders do not fit. -EEXIST the target exists, or another reduce makes it. -EAGAIN too
+ * many reduces at a time. -ETIMEDOUT no answer; the reduce may begin all the same:
+ * sar_reduce_sources tells.
  */
 int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 	       const sar_reduction *how, int64_t timeout_ns);

@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import time
 
 import pytest
 import sarissa
@@ -29,6 +30,16 @@ def answer(queue):
     return answers[0][1]
 
 
+def here(handle, name):
+    """Once the node has noticed that all of it is there."""
+    late = time.monotonic() + LIMIT_NS / 1e9
+    view = None
+    while view is None:
+        assert time.monotonic() < late, "it is not found here"
+        view = handle.here(name)
+    return view
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_every_node_gets_them(local, size):
     name = f"meta/{size}"
@@ -37,7 +48,7 @@ def test_every_node_gets_them(local, size):
     for handle in handles:
         view = handle.get(name, LIMIT_NS)
         assert view.meta == NOTE and view.nbytes == size
-        assert handle.here(name).meta == NOTE, "the next get asks nobody"
+        assert here(handle, name).meta == NOTE, "the next get asks nobody"
         assert handle.info(name)[-1] == NOTE
         assert [one[-1] for one in handle.list(name)] == [NOTE]
     handles[1].delete(name)

@@ -47,7 +47,7 @@ static void answered(struct control *c, struct reduce *r, struct reduce_source *
 	v->answered += first;
 	if (found) {
 		v->present++;
-		assert_true(reduce_size_holds(r, &got));
+		assert_true(reduce_takes(c, r, s, &got));
 		reduce_known(c, s, &got);
 	} else if (first) {
 		s->state = SOURCE_ABSENT;
@@ -64,7 +64,7 @@ static void the_first_k_are_planned_when_the_coordinator_does(void **state)
 		uint64_t seed = run * 7919, retry_ns;
 		struct reduce_source source[SOURCES] = {{.state = SOURCE_ASKED}};
 		struct reduce r = {.from.source = source,
-				   .want.dtype = REDUCE_F32,
+				   .want = {.dtype = REDUCE_F32, .asked_dtype = REDUCE_F32},
 				   .state = REDUCE_LOCATING,
 				   .rule.policy = &policy_first_k};
 		struct policy_view v = {.until_ns = UINT64_MAX};

@@ -37,6 +37,12 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 	return best;
 }
 
+/* What is added up here is of one kind; otherwise the coordinator looks at each source. */
+static bool directory_same_meta(const struct object_meta *a, const struct object_meta *b)
+{
+	return a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
+}
+
 /* Replaces the value by the sum of all sources of the LOCATE, if all values are here. */
 static void directory_locate_add(struct directory *d, const struct message_get *get,
 				 struct message_got *got)
@@ -47,7 +53,8 @@ static void directory_locate_add(struct directory *d, const struct message_get *
 	for (uint32_t i = 0; i < get->others_count; i++) {
 		const struct entry *e = directory_find(d, &get->others[i]);
 
-		if (e == NULL || !e->has_value || e->size != got->size)
+		if (e == NULL || !e->has_value || e->size != got->size ||
+		    !directory_same_meta(&e->meta, &got->meta))
 			return;
 		reduce_combine(get->op, get->dtype, d->sum, directory_value(d, e),
 			       got->value_bytes);

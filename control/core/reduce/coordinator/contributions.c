@@ -18,44 +18,6 @@ bool reduce_reachable(struct control *c, uint32_t node)
 	return n && (n == c->cluster->self || (n->state != NODE_DOWN && members_live(n)));
 }
 
-static void reduce_wrong_size(struct control *c, struct reduce *r, const struct reduce_source *s,
-			      const struct message_got *got)
-{
-	struct text t = {.length = 0};
-
-	text_add(&t, "source ");
-	text_add_object(&t, &s->id, got->name);
-	text_add(&t, " has ");
-	text_add_number(&t, got->size);
-	text_add(&t, " bytes");
-	if (r->from.sized) {
-		text_add(&t, ", other sources ");
-		text_add_number(&t, r->from.size);
-		text_add(&t, ": all must have one size");
-	} else {
-		text_add(&t, ", no multiple of the element's ");
-		text_add_number(&t, reduce_dtype_bytes(r->want.dtype));
-		text_add(&t, ": name the right type");
-	}
-	reduce_fail(c, r, -EINVAL, t.bytes);
-}
-
-static bool reduce_size_holds(struct reduce *r, const struct message_got *got)
-{
-	if (r->from.sized)
-		return got->size == r->from.size;
-	if (got->size % reduce_dtype_bytes(r->want.dtype))
-		return false;
-	if (got->chunk_bytes < CHUNK_BYTES_MIN || got->chunk_bytes > CHUNK_BYTES_MAX ||
-	    got->chunk_bytes % 64)
-		return false;
-	r->from.sized = true;
-	r->from.size = got->size;
-	r->from.chunk_bytes = got->chunk_bytes;
-	r->sum.small = !r->delegated.is_delegate && r->from.size <= r->sum.value_max;
-	return true;
-}
-
 /* ---- several of one owner ------------------------------------------------------------------- */
 
 /* Lets the LOCATE of source k, the last before i with the same owner, name source i too.
@@ -81,7 +43,8 @@ void reduce_locate_all(struct control *c, struct reduce *r)
 		uint32_t owner = control_shard(c, &s->id)->number;
 
 		together[i] = 0;
-		s->with = r->want.num == r->from.count && reduce_joins(r, together, last[owner], i);
+		s->with = r->want.num == r->from.count && r->want.dtype &&
+			  reduce_joins(r, together, last[owner], i);
 		last[owner] = i;
 		values += !s->with && owner != c->cluster->self->number;
 	}
@@ -118,6 +81,46 @@ static void reduce_part(struct control *c, struct reduce_source *s)
 		other->with = false;
 		reduce_locate(c, other);
 	}
+}
+
+/* A source of another type than asked for was found. */
+static void reduce_misfits(struct control *c, struct reduce *r)
+{
+	struct text why;
+
+	reduce_types_misfit(r, &why);
+	reduce_fail(c, r, -EINVAL, why.bytes);
+}
+
+/* A source is found. The first one says how large they are. Returns false when it does not fit: the
+ * reduce has failed, or fails with the next answer, so that two sources are named. */
+static bool reduce_takes(struct control *c, struct reduce *r, struct reduce_source *s,
+			 const struct message_got *got)
+{
+	bool misfit = r->from.misfit.known;
+	struct text why;
+	bool fits = reduce_types_hold(r, s, got, &why);
+
+	if (misfit) {
+		reduce_misfits(c, r);
+		return false;
+	}
+	if (!fits && r->from.misfit.known && !r->from.described.known && r->from.unanswered > 1 &&
+	    r->state == REDUCE_LOCATING) {
+		reduce_part(c, s);
+		return false;
+	}
+	if (!fits) {
+		reduce_fail(c, r, -EINVAL, why.bytes);
+		return false;
+	}
+	if (r->from.sized)
+		return true;
+	r->from.sized = true;
+	r->from.size = got->size;
+	r->from.chunk_bytes = got->chunk_bytes;
+	r->sum.small = !r->delegated.is_delegate && r->from.size <= r->sum.value_max;
+	return true;
 }
 
 /* Whether the answer to a LOCATE of several sources can be used: it has the sum of all of them, or
@@ -179,7 +182,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	if (c->table == NULL || objects_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
 		error = c->table ? -EEXIST : -EAGAIN;
 	else
-		error = objects_insert(c, &r->by_id.id, r->want.name, NULL, r->from.size,
+		error = objects_insert(c, &r->by_id.id, r->want.name, &r->from.meta, r->from.size,
 				       generation, r->from.chunk_bytes, OBJECT_CREATING, &slot);
 	r->sum.roomless = error == -EAGAIN && c->table != NULL;
 	if (r->sum.roomless)
@@ -469,15 +472,19 @@ static bool reduce_located(struct control *c, struct call *call, const struct me
 	switch (got->what) {
 	case MESSAGE_GOT_UNKNOWN:
 	case MESSAGE_GOT_WAIT:
+		if (r->from.misfit.known) {
+			s->call = NULL;
+			reduce_misfits(c, r);
+			reduce_forget(c, &call->message.get.id, call->message.request);
+			return false;
+		}
 		reduce_part(c, s);
 		return reduce_absent(c, s, call);
 	case MESSAGE_GOT_HOLDER:
 	case MESSAGE_GOT_VALUE:
 		s->call = NULL;
-		if (!reduce_size_holds(r, got)) {
-			reduce_wrong_size(c, r, s, got);
+		if (!reduce_takes(c, r, s, got))
 			return false;
-		}
 		if (!reduce_fits(c, s, got)) {
 			reduce_locate(c, s);
 			return false;

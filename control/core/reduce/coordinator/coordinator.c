@@ -273,6 +273,7 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	reduce_release(c, r);
 	reduce_receivers_free(c, r);
 	r->state = REDUCE_ENDED;
+	r->ended_ns = c->now_ns;
 	strncpy(r->text, text, MESSAGE_TEXT_MAX);
 	directory_unreserve(&c->directory->shard, &r->by_id.id);
 	if (r->sum.value)
@@ -385,7 +386,7 @@ const char *reduce_wrong(const struct message_reduce *m)
 {
 	if (!reduce_op_valid(m->op))
 		return "unknown operation: use sum, prod, min, max or avg";
-	if (!reduce_dtype_valid(m->dtype))
+	if (m->dtype != 0 && !reduce_dtype_valid(m->dtype))
 		return "unknown element type: use f16, bf16, f32, f64, i8 to i64 or u8 to u64";
 	if (m->count == 0)
 		return "no sources: name at least one";
@@ -443,7 +444,7 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 	r->begun_ns = c->now_ns;
 	r->want.caller = n->number;
 	r->want.op = in->op;
-	r->want.dtype = in->dtype;
+	r->want.dtype = r->want.asked_dtype = in->dtype;
 	r->want.num = in->num;
 	r->want.flags = in->flags;
 	r->from.count = r->from.unanswered = in->count;
@@ -533,6 +534,30 @@ static void reduce_repeated(struct control *c, struct reduce *r, const struct me
 		reduce_reply(c, r->want.caller, m->request, 0, "");
 }
 
+/* A request for the target of a reduce that goes on, or has made it. Participants of an allreduce
+ * that ask for unlike sums would each take the bytes for something else: then it fails for all.
+ * Returns whether the request is answered. */
+static bool reduce_is_other(struct control *c, struct reduce *r, const struct node *n,
+			    const struct message *m)
+{
+	bool all = r->want.flags & m->reduce.flags & MESSAGE_REDUCE_ALLREDUCE;
+	bool ended = r->state == REDUCE_ENDED;
+	enum reduce_differs differs;
+	struct text why;
+
+	if (ended &&
+	    (r->status || !all || !directory_has_complete(&c->directory->shard, &r->by_id.id)))
+		return false;
+	differs = reduce_differs(r, &m->reduce, &why);
+	if (ended && differs != REDUCE_OTHER_KIND)
+		return false;
+	reduce_reply(c, n->number, m->request,
+		     all && differs == REDUCE_OTHER_KIND ? -EINVAL : -EEXIST, why.bytes);
+	if (all && differs == REDUCE_OTHER_KIND && r->state < REDUCE_COMMITTING)
+		reduce_fail(c, r, -EINVAL, why.bytes);
+	return true;
+}
+
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
@@ -557,11 +582,8 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EINVAL, wrong);
 		return;
 	}
-	if (r && r->state != REDUCE_ENDED) {
-		reduce_reply(c, n->number, m->request, -EEXIST,
-			     "another reduce makes this target: name another one");
+	if (r && reduce_is_other(c, r, n, m))
 		return;
-	}
 	if (!reduce_calls(c, m->reduce.count)) {
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;

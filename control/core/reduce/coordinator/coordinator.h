@@ -111,7 +111,17 @@ struct reduce_want {
 	uint64_t asked;	  /* of this reduce, at the requester */
 	uint64_t before;  /* latest generation of the target that another writer has made */
 	uint32_t caller;  /* node of the requester */
-	uint32_t op, dtype, num, flags;
+	uint32_t op, num, flags;
+	uint32_t dtype;	      /* 0: that of the sources, and none is known yet */
+	uint32_t asked_dtype; /* as the request has it; 0: that of the sources */
+	char name[OBJECT_NAME_MAX + 1];
+};
+
+struct reduce_named { /* a source that others are compared with */
+	bool known;
+	struct object_id id;
+	uint64_t size;
+	struct object_meta meta;
 	char name[OBJECT_NAME_MAX + 1];
 };
 
@@ -125,6 +135,10 @@ struct reduce_from {
 	uint64_t size;	     /* bytes of each source, when `sized` */
 	uint32_t chunk_bytes;
 	bool sized;
+	struct reduce_named first;     /* the first that was found, when `sized` */
+	struct reduce_named described; /* the first that is described as an array */
+	struct reduce_named misfit;    /* of another type than asked for: named with the next one */
+	struct object_meta meta;       /* of the result */
 };
 
 /* A sum of small sources. Their values come with the answers of the directory, and are added up
@@ -201,6 +215,7 @@ struct reduce {
 	uint32_t cancelled_by; /* -ECANCELED: node whose DELETE cancelled it */
 	uint64_t cancelled;    /* -ECANCELED: request of that DELETE */
 	uint64_t begun_ns;     /* when this node got the REDUCE */
+	uint64_t ended_ns;     /* ENDED: since then */
 	struct reduce_want want;
 	struct reduce_rule rule;
 	struct reduce_from from;
@@ -340,6 +355,9 @@ void reduce_say_late(const struct control *c, const struct reduce *r, struct tex
 /* A HAVE that creates an object with the id of a running reduce's target: refuses it. Returns
  * whether it did. */
 bool reduce_refuses(struct control *c, const struct node *n, const struct message *m);
+/* A GET of the target of a reduce that has just failed, as its sources do not fit together: refuses
+ * it. Returns whether it did. */
+bool reduce_refuses_get(struct control *c, const struct node *n, const struct message *m);
 /* The reduce has ended without a result: answers the GETs of its target. */
 void reduce_tell_waiters(struct control *c, const struct reduce *r);
 
@@ -479,6 +497,25 @@ void reduce_unlocate(struct control *c, struct reduce_source *s);
 void reduce_forget(struct control *c, const struct object_id *id, uint64_t request);
 /* Whether the node is up. */
 bool reduce_reachable(struct control *c, uint32_t node);
+
+/* ---- types.c --------------------------------------------------------------------------------- */
+
+/* Whether a source that was found fits the request and the sources before it; else why says what
+ * differs. Sets the type of the reduce, if it is not set, and the metadata of its result. */
+bool reduce_types_hold(struct reduce *r, const struct reduce_source *s,
+		       const struct message_got *got, struct text *why);
+
+/* The same as why it does not fit, when it was put off (reduce_from.misfit). */
+void reduce_types_misfit(const struct reduce *r, struct text *why);
+
+enum reduce_differs {
+	REDUCE_SAME,
+	REDUCE_OTHER_SOURCES,
+	REDUCE_OTHER_KIND, /* the same sources, but another type or operation */
+};
+/* How a second request for the target of a reduce differs from its own; why: in words. */
+enum reduce_differs reduce_differs(const struct reduce *r, const struct message_reduce *m,
+				   struct text *why);
 
 /* ---- links.c --------------------------------------------------------------------------------- */
 

@@ -433,6 +433,7 @@ void reduce_delegate_found(struct control *c, const struct reduce *r, bool retry
 				  .chunk_bytes = r->from.chunk_bytes};
 
 	memcpy(got.name, r->want.name, sizeof(got.name));
+	got.meta = r->from.meta;
 	fetch_found(c, &got, retry);
 }
 

@@ -88,6 +88,7 @@ static void receiver_tell(struct control *c, struct reduce *r, struct reduce_rec
 	m.combine.flags = r->state < REDUCE_COMMITTED ? MESSAGE_COMBINE_WITHHOLD : 0;
 	m.combine.flags |= r->plan.graph.values ? MESSAGE_COMBINE_VALUES : 0;
 	memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
+	m.combine.meta = r->from.meta;
 	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
 			      receiver_answered, g);
 	if (g->call == NULL) /* too many calls are open */

@@ -8,6 +8,9 @@
 #include "core/directory/room.h"
 #include "room.h"
 
+/* For so long readers that have lost a partial target ask again. */
+#define SHOW_FAILED_NS UINT64_C(2000000000)
+
 static const char show_cancelled[] = "the reduce was cancelled by rm: reduce again";
 
 /* The node that coordinates it: the requester's, when it is delegated. */
@@ -60,6 +63,12 @@ void reduce_say_late(const struct control *c, const struct reduce *r, struct tex
 	text_add(t, missing ? ": put them" : ": allow more time");
 }
 
+static void show_failed(struct text *t, const struct reduce *r)
+{
+	text_add(t, r->status == -ECANCELED ? "" : "the reduce into it failed: ");
+	text_add(t, r->text);
+}
+
 void reduce_explain(struct control *c, struct message_got *got)
 {
 	const struct reduce *r = reduce_find(c, &got->id);
@@ -68,8 +77,7 @@ void reduce_explain(struct control *c, struct message_got *got)
 	if (r == NULL || (r->state == REDUCE_ENDED && r->status == 0))
 		return;
 	if (r->state == REDUCE_ENDED) {
-		text_add(&t, r->status == -ECANCELED ? "" : "the reduce into it failed: ");
-		text_add(&t, r->text);
+		show_failed(&t, r);
 	} else {
 		text_add(&t, "the reduce that makes it has not ended (node ");
 		text_add_number(&t, show_coordinator(c, r));
@@ -177,10 +185,34 @@ bool reduce_refuses(struct control *c, const struct node *n, const struct messag
 	return true;
 }
 
+bool reduce_refuses_get(struct control *c, const struct node *n, const struct message *m)
+{
+	const struct reduce *r = reduce_find(c, &m->get.id);
+	const struct entry *e = directory_find(&c->directory->shard, &m->get.id);
+	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
+	struct text t = {.length = 0};
+
+	if (r == NULL || r->state != REDUCE_ENDED || r->status != -EINVAL ||
+	    c->now_ns > r->ended_ns + SHOW_FAILED_NS || (e && e->generation != 0) ||
+	    m->get.why == MESSAGE_GET_LOCATE || m->get.why == MESSAGE_GET_FORGET)
+		return false;
+	show_failed(&t, r);
+	answer.got.id = m->get.id;
+	answer.got.what = MESSAGE_GOT_FAILED;
+	answer.got.holder = MESSAGE_NODE_NONE;
+	answer.got.status = r->status;
+	memcpy(answer.got.text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
+	peers_send(c, peers_node(c, n->number), &answer);
+	return true;
+}
+
 void reduce_tell_waiters(struct control *c, const struct reduce *r)
 {
-	if (r->status == -ECANCELED)
-		directory_waiters_end(&c->directory->shard, &r->by_id.id, r->status, r->text);
+	struct text t = {.length = 0};
+
+	show_failed(&t, r);
+	if (r->status == -ECANCELED || (r->status == -EINVAL && r->answered))
+		directory_waiters_end(&c->directory->shard, &r->by_id.id, r->status, t.bytes);
 	else if (r->status)
 		directory_waiters_tell(&c->directory->shard, &r->by_id.id);
 }

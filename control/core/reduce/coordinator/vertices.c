@@ -151,8 +151,10 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 	m.combine.flags |= g->values ? MESSAGE_COMBINE_VALUES : 0;
 	m.combine.flags |= r->delegated.is_delegate ? MESSAGE_COMBINE_DELEGATED : 0;
 	m.combine.scale = reduce_is_root(p) && r->want.op == REDUCE_AVG ? r->want.num : 0;
-	if (at->target)
+	if (at->target) {
 		memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
+		m.combine.meta = r->from.meta;
+	}
 	p->call = calls_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
 			      c->config.call_ns, reduce_combine_answered, p);
 	if (p->call == NULL) { /* too many calls are open */
