@@ -219,12 +219,9 @@ void sar_end_waits(sar *s);
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out);
 
 /*
- * What a put or create may say beside the bytes. Zero all that is not used, and set size, so that a
- * later version can have more fields.
- *
- * The metadata belong to the object from its first moment, as its size does: get, info and list
- * give them back on all nodes. sarissa/array.h describes arrays in them. Metadata that do not begin
- * with the byte 0xA1 are the caller's own; the node does not look at them.
+ * What a put or create may say beside the bytes. Zero what is not used. The metadata belong to the
+ * object from its first moment; get, info and list return them on all nodes. sarissa/array.h
+ * describes arrays in them. Those that do not begin with the byte 0xA1 are the caller's own.
  */
 typedef struct sar_put_options {
 	size_t size;	   /* sizeof(sar_put_options) */
@@ -285,10 +282,6 @@ int sar_abort(sar *s, sar_buffer *b);
  */
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size);
 
-/* sar_put with options; NULL: none. Errors: also those of sar_create_with. */
-int sar_put_with(sar *s, sar_id id, const char *name, const void *data, uint64_t size,
-		 const sar_put_options *options);
-
 /*
  * A caller's function that brings bytes for sar_put_from: it writes the bytes bytes of the object
  * that begin at byte at to the address to. It is called in rising order of at, and perhaps once
@@ -306,10 +299,6 @@ typedef int sar_fill(void *arg, void *to, uint64_t at, uint64_t bytes, int last)
  */
 int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg);
 
-/* sar_put_from with options; NULL: none. Errors: also those of sar_create_with. */
-int sar_put_from_with(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg,
-		      const sar_put_options *options);
-
 /*
  * sar_put of bytes that lie in pieces: the object is the count pieces of iov, one after the other.
  *
@@ -317,7 +306,11 @@ int sar_put_from_with(sar *s, sar_id id, const char *name, uint64_t size, sar_fi
  */
 int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count);
 
-/* sar_put_iov with options; NULL: none. Errors: also those of sar_create_with. */
+/* The same with options; NULL: none. Errors: also those of sar_create_with. */
+int sar_put_with(sar *s, sar_id id, const char *name, const void *data, uint64_t size,
+		 const sar_put_options *options);
+int sar_put_from_with(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg,
+		      const sar_put_options *options);
 int sar_put_iov_with(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count,
 		     const sar_put_options *options);
 
@@ -889,11 +882,13 @@ int sar_submit_put(sar_queue *q, sar_id id, const char *name, const void *data, 
 int sar_submit_put_iov(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
 		       unsigned count, uint64_t user_data);
 
-/* Submit a sar_put_with, and a sar_put_iov_with. The options are copied, the metadata as well. */
+/* Submit what their names say. The options are copied, the metadata as well. */
 int sar_submit_put_with(sar_queue *q, sar_id id, const char *name, const void *data, uint64_t size,
 			const sar_put_options *options, uint64_t user_data);
 int sar_submit_put_iov_with(sar_queue *q, sar_id id, const char *name, const struct iovec *iov,
 			    unsigned count, const sar_put_options *options, uint64_t user_data);
+int sar_submit_create_with(sar_queue *q, sar_id id, const char *name, uint64_t size,
+			   const sar_put_options *options, uint64_t user_data);
 
 typedef struct sar_put_item {
 	sar_id id;
@@ -916,10 +911,6 @@ int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count);
 
 /* Submits a sar_create. */
 int sar_submit_create(sar_queue *q, sar_id id, const char *name, uint64_t size, uint64_t user_data);
-
-/* Submits a sar_create_with. The options are copied, the metadata as well. */
-int sar_submit_create_with(sar_queue *q, sar_id id, const char *name, uint64_t size,
-			   const sar_put_options *options, uint64_t user_data);
 
 /*
  * Submits a sar_seal.
