@@ -24,10 +24,11 @@ def run(*argv, **options):
 
 
 def with_pip(folder):
-    run(sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-index", "--no-deps", "--target",
-        folder, ROOT)
+    """As docs/python.md says it, in a virtual environment that sees Debian's packages."""
+    run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", folder / "venv")
+    run(folder / "venv/bin/python", "-m", "pip", "install", "--no-build-isolation", "--no-index", "--no-deps", ROOT)
     (ROOT / ".mesonpy-native-file.ini").unlink(missing_ok=True)
-    return folder
+    return next(folder.glob("venv/lib/*/site-packages/sarissa/__init__.py")).parents[1]
 
 
 def with_meson(folder):
