@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays as objects: types and shapes survive, nothing is copied, and what does not fit is refused."""
 
+import asyncio
 import gc
 import json
+import os
 import time
 
 import numpy
 import pytest
 import sarissa
+import sarissa.aio
+from conftest import Local
 
 MIB = 1 << 20
 
@@ -48,8 +52,8 @@ def test_type_and_shape_survive(nodes, name):
         assert got.shape == array.shape and got.tobytes("A") == array.tobytes("A")
         assert got.size == 0 or not got.flags.writeable
         assert bytes(node.get(name, raw=True)) == array.tobytes("A")
+    assert [info.name for info in nodes[2].ls(name)] == [name]
     nodes[2].delete(name)
-    assert name + "#array" not in [info.name for info in nodes[2].ls()]
 
 
 def test_bytes_stay_bytes(node):
@@ -123,15 +127,89 @@ def test_a_name_has_one_meaning(node):
         node.get("meant", timeout=0)
 
 
-def test_a_description_that_is_left_over_does_no_harm(node, local):
-    node.put("left", numpy.arange(4))
-    node._open().delete("left")  # as `sarissa rm` does it
-    node.put("left", b"x" * 32)
-    assert isinstance(node.get("left"), memoryview)
-    node._open().delete("left")
-    node.put("left", numpy.arange(4.0))
-    assert node.get("left").tolist() == [0, 1, 2, 3]
-    node.delete("left")
+def test_an_array_is_one_object(nodes):
+    """Whatever is done with its name is done with all of it."""
+    node = nodes[0]
+    array = numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3))
+    watch = node.watch("one/")
+    node.put("one/array", array)
+    node.put("n" * 255, array)  # no room for anything behind the name
+    for prefix, name in (("one/", "one/array"), ("nnn", "n" * 255)):
+        assert [info.name for info in nodes[1].ls(prefix)] == [name]
+    assert (nodes[1].get("n" * 255, timeout=20) == array).all()
+    nodes[1].delete("one/array")
+    kinds = [next(watch).kind]
+    while kinds[-1] != "gone":
+        event = watch.get(timeout=20)
+        assert event.name == "one/array"
+        kinds.append(event.kind)
+    watch.close()
+    with node.lease() as lease:
+        node.put("one/held", array)
+        lease.hold("one/held")
+        node.expire("one/held", 1000)
+        assert nodes[1].info("one/held").leases == 1 and [info.name for info in node.ls("one/")] == ["one/held"]
+    node.delete("n" * 255)
+
+
+def test_who_loses_changes_nothing(nodes, local):
+    """Two put other arrays, or bytes, by one name: the object of the first stays as it was."""
+    async def lose(value):
+        async with sarissa.aio.open(local.socket[1]) as node:
+            await node.put("won", value)
+    first = numpy.zeros(100_000)
+    first[50_000] = 1  # as sparse gradients are: both ends are the same
+    second = first * 2
+    nodes[0].put("won", first)
+    for value in (second, second[::2], first.reshape(100, 1000), first.astype(">f8"), first.tobytes(), b"bytes"):
+        for lost in (lambda: nodes[1].put("won", value), lambda: asyncio.run(lose(value))):
+            with pytest.raises(sarissa.Exists):
+                lost()
+        got = nodes[2].get("won", timeout=20)
+        assert got.dtype == first.dtype and got.shape == first.shape and got[50_000] == 1
+    nodes[0].delete("won")
+
+
+def test_large_strided_arrays(nodes):
+    """They are copied into the store, not beside it; the same one may be put again, another one not."""
+    whole = numpy.arange(1 << 20, dtype="f8").reshape(1024, 1024)
+    for given in (whole[:, ::2], whole[::-1], whole.T[::2], numpy.broadcast_to(whole[0], (300, 1024))):
+        nodes[0].put("strided", given)
+        nodes[0].put("strided", given.copy())
+        nodes[0].put("strided", given)
+        with pytest.raises(sarissa.Exists):
+            nodes[0].put("strided", given + 1)
+        got = nodes[1].get("strided", timeout=20)
+        assert got.shape == given.shape and (got == given).all()
+        nodes[0].delete("strided")
+
+
+def test_arrays_of_the_version_before(node):
+    """Bytes, and a description in a second object, which is written no more."""
+    def put_older(name, array, **said):
+        node.put(name, array.tobytes("A"))
+        text = {"dtype": array.dtype.str, "shape": array.shape, "order": "C", **said}
+        text.setdefault("sample", sarissa._sarissa.sample(array.tobytes("A")).hex())
+        described = sarissa._arrays.description_id(sarissa.id_of(name))
+        node._open().put(described, json.dumps(text).encode(), f"{name}#array")
+        return described
+    array = numpy.arange(6.0).reshape(2, 3)
+    records = numpy.zeros(2, [("a", "i4"), ("b", "f8", (2,))])
+    for given, said in ((array, {}), (numpy.asfortranarray(array), {"order": "F"}), (array, {"sample": None}),
+                        (records, {"dtype": [["a", "<i4"], ["b", "<f8", [2]]]})):
+        described = put_older("older", given, **said)
+        got = node.get("older")
+        assert got.dtype == given.dtype and got.shape == given.shape and got.tobytes() == given.tobytes()
+        assert node.gather(["older"])[0].tobytes() == given.tobytes()
+        assert isinstance(node.get("older", raw=True), memoryview)
+        node.delete("older")
+        node.put("older", b"x" * given.nbytes)  # what is left over does no harm
+        assert isinstance(node.get("older"), memoryview) or said.get("sample", 0) is None
+        node.delete("older")
+        node.put("older", numpy.arange(4))
+        assert node.get("older").tolist() == [0, 1, 2, 3]
+        node.delete("older")
+        node.delete(described)
 
 
 @pytest.mark.parametrize("text", [
@@ -146,6 +224,24 @@ def test_descriptions_are_not_trusted(node, text):
     node.put("forged", b"x" * 32)
     node._open().put(sarissa._arrays.description_id(sarissa.id_of("forged")), text)
     assert node.get("forged") == b"x" * 32
+    node.delete("forged")
+    node.delete(sarissa._arrays.description_id(sarissa.id_of("forged")))
+
+
+@pytest.mark.parametrize("meta", [
+    b"", b"my own", b"\xa1", b"\xa1" * 128, b"\xa2" + bytes(7), *[
+        bytes([0xA1, 4, ord("C"), 1, 3, 0, 0, 0]) + lengths + text for lengths, text in (
+            ((4).to_bytes(8, "little"), b"<f8"), ((5).to_bytes(8, "little"), b"<f8"), (b"", b"<f8"),
+            ((4).to_bytes(8, "little"), b"f99"), ((4).to_bytes(8, "little"), b"[1]"), (bytes(8), b"\xff\xff\xff"),
+            ((32).to_bytes(8, "little"), b"|O8"), ((4).to_bytes(8, "little"), b"<f8 "))]])
+def test_metadata_are_not_trusted(node, meta):
+    """The node refuses what describes no array of this size; what Python could not read are bytes."""
+    try:
+        node._open().put("forged", b"x" * 32, None, meta)
+    except sarissa.InvalidArgument:
+        return
+    got = node.get("forged")
+    assert got == b"x" * 32 if isinstance(got, memoryview) else got.tobytes() == b"x" * 32
     node.delete("forged")
 
 
@@ -178,13 +274,16 @@ def test_reduces_know_arrays(nodes):
     with pytest.raises(ValueError, match="no shape"):
         nodes[2].get_array("largest", "f64", (3, 4))
     nodes[0].put("other", numpy.full((5, 3), 1.0))
-    with pytest.raises(TypeError, match=r"'part0'.*\(3, 5\).*'other'.*\(5, 3\)"):
-        nodes[0].reduce("none", ["part0", "other"])
+    assert nodes[3].get("largest", timeout=20).shape == (3, 5)
+    with pytest.raises(sarissa.InvalidArgument, match=r"'other' is f64\[5,3\], source 'part0' is f64\[3,5\]"):
+        nodes[0].reduce("none", ["part0", "other"], timeout=20)
+        nodes[0].reduce_sources("none", timeout=20)
     nodes[0].put("dates", numpy.array(["2026-11-26"], "M8[D]"))
-    with pytest.raises(ValueError, match="no reduce adds up.*M8"):
-        nodes[0].reduce("none", ["dates"])
+    with pytest.raises(sarissa.InvalidArgument, match="dates.*M8"):
+        nodes[0].reduce("none", ["dates"], timeout=20)
+        nodes[0].reduce_sources("none", timeout=20)
     nodes[0].put("short", numpy.zeros(2))
-    with pytest.raises(sarissa.InvalidArgument, match="size"):
+    with pytest.raises(sarissa.InvalidArgument, match=r"'short' is f64\[2\]"):
         nodes[0].reduce("none", ["part0", "short"], dtype="f64", timeout=20)
         nodes[0].reduce_sources("none", timeout=20)
     nodes[0].put("odd", b"12345")
@@ -228,3 +327,25 @@ def test_dlpack_both_ways(node):
     with pytest.raises(TypeError, match="not put as an array"):
         node.get_tensor("bytes")
     node.delete("bytes")
+
+
+def test_local_arrays_are_readable_while_another_node_dies():
+    """They are complete here, and nobody else is asked what they are."""
+    cluster = Local(nodes=3, name=f"python-death-{os.getpid()}")
+    try:
+        source, reader = cluster.open(0), cluster.open(1)
+        names = [f"weights/{number}" for number in range(20)]
+        for number, name in enumerate(names):
+            source.put(name, numpy.full(1000, number, "f4"))
+            source.broadcast(name, [1], timeout=60)
+        cluster.run("kill", "2")
+        reads = 0
+        while reads == 0 or next(member.state for member in reader.nodes() if member.node == 2) != "down":
+            with cluster.open(1) as fresh:
+                for number, name in enumerate(names):
+                    for node in (reader, fresh):
+                        got = node.get(name, timeout=0)
+                        assert got.shape == (1000,) and got[0] == number
+                        reads += 1
+    finally:
+        cluster.run("down")

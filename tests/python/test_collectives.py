@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Allreduce, gather and broadcast on four nodes, and waits that end."""
 
+import asyncio
 import signal
 import threading
 import time
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy
 import pytest
 import sarissa
+import sarissa.aio
 
 PARTS = [f"part/{rank}" for rank in range(4)]
 
@@ -25,8 +27,8 @@ def test_allreduce(nodes):
                                                               timeout=60))
     for total in totals:
         assert total.dtype == "f4" and total.shape == (3, 1000) and (total == 10).all()
-    total = nodes[0].allreduce("total", PARTS, dtype="f32", timeout=60)  # it is there
-    assert total.shape == (3000,)
+    for arguments, shape in (({"dtype": "f32"}, (3, 1000)), ({}, (3, 1000)), ({"dtype": "f32", "shape": 3000}, (3000,))):
+        assert nodes[0].allreduce("total", PARTS, timeout=60, **arguments).shape == shape  # it is there
     for name in ("total", *PARTS):
         nodes[0].delete(name)
 
@@ -37,7 +39,7 @@ def test_what_an_allreduce_refuses(node):
             ({"array": numpy.zeros(3), "rank": 4}, ValueError, "rank"),
             ({"array": b"bytes", "rank": 0}, TypeError, "dtype="),
             ({"array": numpy.zeros(3, "c16"), "rank": 0}, ValueError, "no reduce adds up"),
-            ({"dtype": None}, TypeError, "dtype="), ({"dtype": "f32", "op": "mean"}, ValueError, "mean")):
+            ({"dtype": "f32", "op": "mean"}, ValueError, "mean")):
         with pytest.raises(kind, match=word):
             node.allreduce("total", PARTS, **arguments)
     with pytest.raises(TypeError, match="list of names"):
@@ -155,3 +157,45 @@ def test_close_ends_them(local):
     for thread in threads:
         thread.join(60)
     assert len(ends) == 3
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 5)])
+def test_contributions_without_elements(nodes, local, shape):
+    """As the last batch of a rank may have none: empty in, empty out, in every collective."""
+    empty, names = numpy.zeros(shape, "f4"), PARTS[:2]
+    for total in at_once(nodes[:2], lambda rank, node: node.allreduce("none", names, array=empty, rank=rank, timeout=60)):
+        assert total.shape == shape and total.dtype == "f4"
+    for op in sarissa.OPS:
+        nodes[0].reduce(f"none {op}", names, op, timeout=60)
+        got = nodes[1].get(f"none {op}", timeout=60)
+        assert got.shape == shape and got.dtype == "f4"
+        nodes[0].delete(f"none {op}")
+    nodes[2].reduce("some of none", names, num=1, timeout=60)
+    assert nodes[2].get("some of none", timeout=60).shape == shape
+    assert [one.shape for one in nodes[2].gather([*names, "none"], timeout=60)] == [shape] * 3
+    nodes[0].broadcast(names[0], timeout=60)
+    assert nodes[3].get(names[0], timeout=0).shape == shape
+    with nodes[3].reader(names[0], timeout=60) as reader:
+        assert reader.read() == b""
+    assert nodes[3].get_tensor(names[0]).shape == shape
+
+    async def main():
+        async with sarissa.aio.open(local.socket[3]) as node:
+            assert (await node.allreduce("none", names)).shape == shape
+            assert [one.shape for one in await node.gather(names)] == [shape] * 2
+            assert [piece async for piece in node.pieces(names[0])] == []
+            assert await node.reduce("none of aio", names, dtype="f4") == 2
+    asyncio.run(main())
+    for name in ("none", "some of none", "none of aio", *names):
+        nodes[0].delete(name)
+
+
+def test_a_group_of_no_elements_is_refused(node):
+    """Its contributions would have none."""
+    with pytest.raises(sarissa.InvalidArgument, match="element|count"):
+        node.create_group("none", "f4", 0)
+    group = node.create_group("some", "f4", 3)
+    with group.join() as member:
+        with pytest.raises(sarissa.InvalidArgument, match="0 bytes"):
+            member.push(numpy.zeros(0, "f4"))
+    group.remove()

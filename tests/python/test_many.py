@@ -80,7 +80,7 @@ def test_asyncio(local, names):
             gc.collect()
             assert (await node.get("many more"))[0] == ord("x")
             await node.delete("many more")
-            assert len(node._lines) <= 8
+            assert len(node._lines) <= 6
     asyncio.run(main())
 
 

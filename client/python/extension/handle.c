@@ -252,6 +252,7 @@ static PyMethodDef handle_methods[] = {
 	{"group_join", groups_join, METH_VARARGS, NULL},
 	{"policy_explain", groups_explain, METH_VARARGS, NULL},
 	{"nodes", handle_nodes, METH_NOARGS, NULL},
+	{"waits_for", handle_waits_for, METH_O, NULL},
 	{0},
 };
 

@@ -274,3 +274,22 @@ PyObject *handle_nodes(PyObject *self, PyObject *none)
 {
 	return handle_listed((struct handle *)self, NULL);
 }
+
+/* waits_for(name): what a call about it waits for now; that the node has gone is no error here. */
+PyObject *handle_waits_for(PyObject *object, PyObject *given)
+{
+	struct handle *self = (struct handle *)object;
+	struct python_name name;
+	char words[SAR_DETAIL_MAX];
+	if (handle_open(self) < 0 || python_name(given, &name) < 0)
+		return NULL;
+	int r;
+	PYTHON_WAIT_BEGIN
+	r = sar_waits_for(self->s, &name.id, words, sizeof(words));
+	r = r == -ENOTCONN ? 0 : r;
+	PYTHON_WAIT_END(r < 0)
+	if (r < 0)
+		python_fail(r, &name);
+	python_name_end(&name);
+	return r < 0 ? NULL : PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
+}

@@ -127,6 +127,7 @@ PyObject *handle_reduce_progress(PyObject *self, PyObject *args);
 PyObject *handle_info(PyObject *self, PyObject *name);
 PyObject *handle_list(PyObject *self, PyObject *prefix);
 PyObject *handle_nodes(PyObject *self, PyObject *none);
+PyObject *handle_waits_for(PyObject *self, PyObject *name);
 
 /* leases.c */
 PyObject *leases_open(PyObject *self, PyObject *args);

@@ -36,7 +36,7 @@ from ._arrays import Tensor
 from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, Error, Exists, Interrupted, InUse,
                       InvalidArgument, Late, Lost, NameTooLong, NoAccess, NoNode, NotFound, OutOfMemory,
                       PartialError, QuotaExceeded, Refused, Restarted, StorageError, StoreFull, TimedOut, TooLarge,
-                      TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch)
+                      TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch, WaitWarning)
 from ._names import DTYPES, OPS, id_of
 from ._groups import Contributor, Group, GroupMember, Result
 from ._leases import Lease
@@ -51,6 +51,6 @@ __all__ = [
     "Group", "GroupMember", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "Lost", "Member",
     "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
     "Reader", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
-    "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "Watch", "Writer", "__version__",
-    "id_of",
+    "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "WaitWarning", "Watch", "Writer",
+    "__version__", "id_of",
 ]  # not open: `from sarissa import *` leaves Python's as it is

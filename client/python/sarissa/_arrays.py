@@ -1,35 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays as objects. An object is the bytes of an array and nothing else, so that reduces and
-programs in C work on it. What the bytes mean stands in a second, tiny object, the description:
+"""Arrays as objects. An object is the bytes of an array and nothing else, so that reduces and programs in C work
+on it. What the bytes mean stands in the object's metadata, as include/sarissa/array.h has it:
 
-    id       id_of(the id of the object, then b"#array")
-    name     the name of the object, then "#array"
-    bytes    JSON: {"dtype": "<f4", "shape": [2, 3], "order": "C", "sample": "..."}
+    byte 0          0xA1: an array, version 1
+    byte 1          the type as reduces number it; 0: another one
+    byte 2          C or F: the order of the elements
+    byte 3          dimensions
+    byte 4          the length of the type's text; bytes 5 to 7 are 0
+    then            8 bytes for each dimension, little-endian, and the text (_types.py)
 
-dtype is numpy's (`dtype.str`, or `dtype.descr` of a record; "bfloat16"). sample is a hash of the
-first and last KiB of the array. A description that does not fit its object, because someone has
-deleted the array and put something else, does not count: the object is bytes."""
+Before, a second object, NAME#array, had that as JSON. It is still read where it is on this node."""
 
 from __future__ import annotations
 
 import json
 import re
+import struct
 import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple
 
 from . import _sarissa
-from ._types import OF_OBJECTS, OTHER, item_bytes, numpy_type, type_text
+from ._types import OF_OBJECTS, OTHER, element, item_bytes, numpy_type, type_text
 
 if TYPE_CHECKING:
     import numpy
 
 DLPACK_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 DLPACK_BFLOAT, DLPACK_CPU = 4, (1, 0)
-NAME_MAX = 255
 DESCRIPTION_MAX = 64 << 10
 DIMENSIONS_MAX = 8
-META_BYTES, HEAD_BYTES = 128, 8  # of which the lengths and the type have the rest
+ARRAY, META_BYTES, HEAD_BYTES = 0xA1, 128, 8  # of which the lengths and the type have the rest
 NOT_CONTIGUOUS = "the bytes of this view do not follow one another: put bytes(view)"
 POINTERS = re.compile(r"[OPzX&]|Z(?![fdg])")  # in the format of a buffer: numpy's complex numbers are Zd
 SUBCLASSES = {
@@ -46,7 +47,7 @@ class Meaning(NamedTuple):
     dtype: str  # as _types has it
     shape: Tuple[int, ...]
     order: str = "C"
-    sample: Optional[str] = None
+    sample: Optional[str] = None  # of NAME#array: a hash of the first and last KiB
 
     @property
     def elements(self) -> int:
@@ -162,7 +163,7 @@ def of_numpy(array: Any) -> Given:
     if not flags.forc:
         return Given(None, meaning, array)
     memory = array if order == "C" else array.T
-    return Given(memory, meaning._replace(sample=_sarissa.sample(memory).hex()))
+    return Given(memory, meaning)
 
 
 def of_dlpack(data: Any) -> Given:
@@ -183,7 +184,7 @@ def of_dlpack(data: Any) -> Given:
         dtype = f"{'|' if bits == 8 else '<'}{DLPACK_KINDS[code]}{bits // 8}"
     else:
         raise TypeError(f"DLPack's type {code} of {bits} bits is not known: convert the array")
-    meaning = Meaning(dtype, shape, "C", _sarissa.sample(memory).hex())
+    meaning = Meaning(dtype, shape)
     write(meaning)
     return Given(memory, meaning)
 
@@ -242,29 +243,39 @@ def description_id(ident: bytes) -> bytes:
     return _sarissa.id_of(ident + b"#array")
 
 
-def description_name(name: Any) -> Optional[str]:
-    """None where there is none, or no room for it."""
-    if not isinstance(name, str):
-        return None
-    longer = name + "#array"
-    return longer if len(longer.encode("utf-8", "surrogateescape")) <= NAME_MAX else None
-
-
 def write(meaning: Meaning) -> bytes:
+    """As metadata. TypeError when it does not fit."""
+    text = meaning.dtype.encode()
     if len(meaning.shape) > DIMENSIONS_MAX:
         raise TypeError(f"an array of {len(meaning.shape)} dimensions: an object has at most {DIMENSIONS_MAX}: put "
                         "array.reshape(...) with fewer")
     room = META_BYTES - HEAD_BYTES - 8 * len(meaning.shape)
-    if len(meaning.dtype.encode()) > room:
-        raise TypeError(f"the type {meaning.dtype} takes {len(meaning.dtype.encode())} bytes to describe, and an array "
-                        f"of {len(meaning.shape)} dimensions has {room}: put fields by names of their own, or give "
-                        "them shorter names")
-    return json.dumps(meaning._asdict()).encode()
+    if len(text) > room:
+        raise TypeError(f"the type {meaning.dtype} takes {len(text)} bytes to describe, and an array of "
+                        f"{len(meaning.shape)} dimensions has {room}: put fields by names of their own, or give them "
+                        "shorter names")
+    return struct.pack(f"<BBcBB3x{len(meaning.shape)}Q", ARRAY, element(meaning.dtype), meaning.order.encode(),
+                       len(meaning.shape), len(text), *meaning.shape) + text
 
 
 @lru_cache(maxsize=1024)
-def read(text: bytes) -> Optional[Meaning]:
-    """None when it is no description."""
+def read(meta: bytes) -> Optional[Meaning]:
+    """None when it describes no array."""
+    if len(meta) < HEAD_BYTES or meta[0] != ARRAY or meta[2:3] not in (b"C", b"F") or meta[3] > DIMENSIONS_MAX:
+        return None
+    begin = HEAD_BYTES + 8 * meta[3]
+    if meta[4] == 0 or len(meta) != begin + meta[4]:
+        return None
+    try:
+        text = meta[begin:].decode()
+    except UnicodeDecodeError:
+        return None
+    return Meaning(text, struct.unpack(f"<{meta[3]}Q", meta[HEAD_BYTES:begin]), meta[2:3].decode())
+
+
+@lru_cache(maxsize=1024)
+def read_json(text: bytes) -> Optional[Meaning]:
+    """The same of NAME#array."""
     try:
         described = json.loads(text)
         shape = tuple(described["shape"])

@@ -140,6 +140,10 @@ class Closed(Error, ValueError):
         super().__init__(number, text)
 
 
+class WaitWarning(UserWarning):
+    """A call has waited for five seconds; the words say for what."""
+
+
 KINDS: Dict[int, Type[Error]] = {
     errno.EINVAL: InvalidArgument, errno.EHOSTUNREACH: PartialError, errno.ENOENT: NotFound,
     errno.ETIMEDOUT: TimedOut, errno.EEXIST: Exists, errno.ENOSPC: StoreFull, errno.EFBIG: TooLarge,

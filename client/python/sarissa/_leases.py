@@ -6,9 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional, Type
 
-from . import _arrays, _sarissa
-from ._errors import Error
-
 if TYPE_CHECKING:
     from ._names import Name
     from ._node import Node, Shape
@@ -49,19 +46,10 @@ class Lease:
     def hold(self, name: Name) -> None:
         """Holds an object that exists."""
         self._node._open().hold(self.number, name)
-        self._description("hold", name)
 
     def drop(self, name: Name) -> None:
         """Lets it go. It is deleted everywhere unless another lease holds it."""
         self._node._open().drop(self.number, name)
-        self._description("drop", name)
-
-    def _description(self, call: str, name: Name) -> None:
-        try:
-            getattr(self._node._open(), call)(self.number,
-                                              _arrays.description_id(_sarissa.id_from(name)))
-        except Error:
-            pass  # most objects have none
 
     def end(self) -> None:
         """Now. What no other lease holds is being deleted when this returns."""

@@ -9,19 +9,21 @@ import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from . import _arrays, _sarissa
-from ._arrays import Meaning, Tensor
+from ._arrays import Given, Meaning, Tensor
 from ._connections import VIEWS_MAX, Connections
-from ._errors import Closed, Error, Exists, NotFound, PartialError
+from ._errors import Error, Exists, PartialError
 from ._names import DTYPES, NUMPY, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
 from ._groups import Group, creation
 from ._leases import Lease, ttl_ns
+from ._patience import Patience
 from ._streams import Reader, Writer
 from ._types import item_bytes, type_text
-from ._waits import ask, collect, finish, interruptible, together
+from ._waits import ask, finish, long_wait, together
 from ._watch import Watch
 
 NOWHERE = 2**64 - 1
 SPREAD = 1
+COPIED_BYTES = 1 << 20  # of strided arrays: from here on without a copy beside the store
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Shape = Union[int, Sequence[int]]
 
@@ -74,26 +76,27 @@ def _member(raw: Tuple[int, int, int, bytes, int, int]) -> Member:
                   workers)
 
 
-def described(name: Name, answer: Union[_sarissa.View, BaseException]) -> Optional[Meaning]:
-    """What the answer to a get of a description says."""
-    if isinstance(answer, NotFound):
-        return None
-    if isinstance(answer, Error) and not isinstance(answer, Closed):
-        raise type(answer)(answer.errno, f"whether {name!r} is an array cannot be told now: get it with "
-                           f"raw=True ({answer.strerror})") from None
-    if isinstance(answer, BaseException):
-        try:
-            raise answer
-        finally:
-            del answer  # which would keep this frame, and the views of all callers, in a cycle
-    if answer.nbytes > _arrays.DESCRIPTION_MAX:
-        return None
-    return _arrays.read(bytes(memoryview(answer)))  # type: ignore[arg-type]
+def meaning_of(name: Name, view: _sarissa.View) -> Optional[Meaning]:
+    """What an object is an array of; None: it is bytes."""
+    meaning = _arrays.read(view.meta) if view.meta else _from_json(name, view)
+    return meaning if meaning is not None and _arrays.fits(view, meaning) else None
 
 
-def as_put(view: _sarissa.View, meaning: Optional[Meaning]) -> Any:
+def _from_json(name: Name, view: _sarissa.View) -> Optional[Meaning]:
+    """The same of an array that an earlier version has put: NAME#array, where it is here."""
+    try:
+        text = view.handle.here(_arrays.description_id(_sarissa.id_from(name)))
+    except Error:
+        return None
+    if text is None or text.nbytes > _arrays.DESCRIPTION_MAX:
+        return None
+    return _arrays.read_json(bytes(memoryview(text)))  # type: ignore[arg-type]
+
+
+def as_put(name: Name, view: _sarissa.View) -> Any:
     """The array that was put, or the bytes."""
-    if meaning is not None and _arrays.fits(view, meaning):
+    meaning = meaning_of(name, view)
+    if meaning is not None:
         return _arrays.as_array(view, meaning)
     return memoryview(view)  # type: ignore[arg-type]
 
@@ -101,6 +104,12 @@ def as_put(view: _sarissa.View, meaning: Optional[Meaning]) -> Any:
 def shaped(name: Name, view: _sarissa.View, dtype: Any, shape: Optional[Shape]) -> Any:
     """An object as the array that the caller says it is: a Tensor where numpy has no such type (bf16)."""
     return _arrays.as_array(view, fitting(name, view, dtype, shape))
+
+
+def summed(name: Name, view: _sarissa.View, dtype: Any, shape: Optional[Shape]) -> Any:
+    """The result of an allreduce: the array that its sources were, or as the caller says."""
+    return shaped(name, view, dtype, shape) if dtype is not None and (shape is not None or not view.meta) else \
+        as_put(name, view)
 
 
 def fitting(name: Name, view: _sarissa.View, dtype: Any, shape: Optional[Shape]) -> Meaning:
@@ -162,7 +171,8 @@ def gather_many(rooms: Sequence[Tuple[_sarissa.Handle, int]], names: List[Name],
     for handle, room in rooms:
         asked.append((handle, part(at, room), room + 1))
         at += room
-    return [view for views in together(asked) for view in views]
+    look = Patience(rooms[0][0], names, limit_ns)
+    return [view for views in together(asked, look) for view in views]
 
 
 def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, num: int, spread: bool,
@@ -171,7 +181,7 @@ def reduce_request(target: Name, sources: Sequence[Name], op: str, dtype: Any, n
     if (min > 0) != (deadline is not None):
         raise ValueError(f"min={min}, deadline={deadline}: a reduce has both or none of them: when it does with "
                          "fewer sources, and with how many at least")
-    return (target, names_of(sources), op_of(op), DTYPES[dtype_of(dtype)], unsigned(num, 32),
+    return (target, names_of(sources), op_of(op), 0 if dtype is None else DTYPES[dtype_of(dtype)], unsigned(num, 32),
             SPREAD if spread else 0, limit_ns, unsigned(min, 32), timeout_ns(deadline or 0, "deadline"))
 
 
@@ -202,70 +212,53 @@ class Node:
             _arrays.check_bytes(data)
             self._connections.with_room().put(name, data)
         else:
-            given = given.contiguous()
-            self._put_array(name, given.memory, given.meaning)
+            self._put_array(name, given)
         if ttl is not None:
             self.expire(name, ttl)
 
-    def _put_array(self, name: Name, memory: Any, meaning: Meaning) -> None:
-        """The description first: who finds the array finds what it means."""
-        text = _arrays.write(meaning)
-        older = self._describe(name, text)
+    def _put_array(self, name: Name, given: Given) -> None:
+        meta = _arrays.write(given.meaning)
         try:
-            self._connections.with_room().put(name, memory)
-        except BaseException:
-            if not older:
-                self._forget(name)
-            raise
-        if older:  # of another array, or of the same bytes as another one
-            stored = self._description(name)
-            if stored is not None and stored.sample == meaning.sample:
-                raise exists(name, stored, meaning)
-            self._forget(name)
-            self._describe(name, text)
+            if given.memory is None and given.nbytes >= COPIED_BYTES and self._put_strided(name, given, meta):
+                return
+            self._connections.with_room().put(name, given.contiguous().memory, None, meta)
+        except Exists as error:
+            raise self._exists(name, given.meaning, error) from None
 
-    def _describe(self, name: Name, text: bytes) -> bool:
-        """Puts the description. True: there is another one."""
+    def _put_strided(self, name: Name, given: Given, meta: bytes) -> bool:
+        """Copies once, into the store. False: there is an object of that name, and put() has to compare."""
+        import numpy
         try:
-            self._open().put(_arrays.description_id(_sarissa.id_from(name)), text,
-                             _arrays.description_name(name))
+            creation = self._connections.with_room().create(name, given.nbytes, meta)
         except Exists:
-            return True
-        return False
+            return False
+        with Writer(creation, given.nbytes, lambda memory: _arrays.as_numpy(memory, given.meaning)) as writer:
+            numpy.copyto(writer.array, given.strided)
+        return True
 
-    def _forget(self, name: Name) -> None:
+    def _exists(self, name: Name, meaning: Meaning, error: Exists) -> Exists:
+        """The error of a put, in Python's words where the arrays differ."""
         try:
-            self._open().delete(_arrays.description_id(_sarissa.id_from(name)))
+            stored = _arrays.read(self._open().info(name)[12])
         except Error:
-            pass  # it fits no other object, so it does no harm
-
-    def _description(self, name: Name) -> Optional[Meaning]:
-        handle, ident = self._connections.with_room(), _arrays.description_id(_sarissa.id_from(name))
-        view = handle.here(ident)
-        try:
-            return described(name, view if view is not None else handle.get(ident, 0))
-        except Error as error:
-            return described(name, error)
+            stored = None
+        return error if stored is None or stored == meaning else exists(name, stored, meaning)
 
     def _view(self, name: Name, timeout: Optional[float]) -> _sarissa.View:
         handle, limit = self._connections.with_room(), timeout_ns(timeout)
         view = handle.here(name)
         if view is not None:
             return view
-        if not interruptible(limit):
-            return handle.get(name, limit)
-        got: _sarissa.View = finish(handle, lambda queue: queue.get(0, name, limit))
-        return got
+        return long_wait(handle, [name], limit, lambda limit: handle.get(name, limit),
+                       lambda queue, limit: queue.get(0, name, limit))
 
     def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
         """The object, waiting up to timeout seconds for it (None: no limit). An array comes as a
         read-only numpy array, everything else as a read-only memoryview; nothing is copied, and the
         object stays pinned in the node's memory until the last view of it has gone. raw: always a
-        memoryview, without a look for the description of an array."""
+        memoryview."""
         view = self._view(name, timeout)
-        if not raw:
-            return as_put(view, self._description(name))
-        return memoryview(view)  # type: ignore[arg-type]
+        return memoryview(view) if raw else as_put(name, view)  # type: ignore[arg-type]
 
     def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
                   timeout: Optional[float] = None) -> Any:
@@ -280,17 +273,14 @@ class Node:
         view = self._view(name, timeout)
         if dtype is not None:
             return Tensor(view, fitting(name, view, dtype, shape))
-        meaning = self._description(name)
-        if meaning is None or not _arrays.fits(view, meaning):
+        meaning = meaning_of(name, view)
+        if meaning is None:
             raise TypeError(f"{name!r} was not put as an array: use get() or get_array()")
         return Tensor(view, meaning)
 
     def delete(self, name: Name, raw: bool = False) -> None:
-        """Removes every copy in the cluster. Views in use stay as they are. raw: without a look for
-        the description of an array."""
+        """Removes every copy in the cluster. Views in use stay as they are. raw does nothing any more."""
         self._open().delete(name)
-        if not raw:
-            self._forget(name)
 
     # --- how long objects live
 
@@ -301,12 +291,7 @@ class Node:
 
     def expire(self, name: Name, ttl: Optional[float]) -> None:
         """The object is deleted everywhere after so many seconds from now. None: not any more."""
-        limit = 0 if ttl is None else ttl_ns(ttl)
-        self._open().expire(name, limit)
-        try:
-            self._open().expire(_arrays.description_id(_sarissa.id_from(name)), limit)
-        except Error:
-            pass  # most objects have none
+        self._open().expire(name, 0 if ttl is None else ttl_ns(ttl))
 
     # --- piece by piece
 
@@ -324,22 +309,17 @@ class Node:
         meaning = Meaning(named, lengths)
         if any(length < 0 for length in lengths):
             raise ValueError(f"no object can be an {meaning}")
-        _arrays.write(meaning)  # which may not fit
-        size = item_bytes(named) * meaning.elements
-        creation = self._connections.with_room().create(name, size)
-
-        def describe(data: Any) -> None:
-            self._forget(name)
-            self._describe(name, _arrays.write(meaning._replace(sample=_sarissa.sample(data).hex())))
-        return Writer(creation, size, lambda memory: _arrays.as_numpy(memory, meaning), describe)
+        size, meta = item_bytes(named) * meaning.elements, _arrays.write(meaning)
+        creation = self._connections.with_room().create(name, size, meta)
+        return Writer(creation, size, lambda memory: _arrays.as_numpy(memory, meaning))
 
     def reader(self, name: Name, timeout: Optional[float] = None) -> Reader:
         """The object while it still arrives or is written: returns as soon as its size is known. Each
         wait for more takes up to timeout seconds."""
         handle, limit = self._connections.with_room(), timeout_ns(timeout)
-        view = finish(handle, lambda queue: queue.begin(0, name, limit)) if interruptible(limit) \
-            else handle.begin(name, limit)
-        return Reader(handle, view, timeout)
+        view = long_wait(handle, [name], limit, lambda limit: handle.begin(name, limit),
+                       lambda queue, limit: queue.begin(0, name, limit))
+        return Reader(handle, view, timeout, name)
 
     # --- reduce
 
@@ -347,8 +327,9 @@ class Node:
                num: int = 0, spread: bool = False, timeout: Optional[float] = None, min: int = 0,
                deadline: Optional[float] = None) -> None:
         """Begins to make the object target from sources, element by element, as they come into
-        being on any nodes: op is one of OPS, dtype of DTYPES or a type of numpy's. Without a dtype
-        all sources must be there as arrays of one type and shape, and the target is one as well.
+        being on any nodes: op is one of OPS, dtype of DTYPES or a type of numpy's. Arrays must be of one
+        type and shape, and the target is one as well; dtype, where it is given, must be theirs. Sources that
+        are bytes need a dtype.
         With num the first num to arrive suffice. With min and deadline the sources that exist after
         deadline seconds do, or else the first min to arrive; reduce_sources() tells which. spread:
         every node with a source will get the result too. Returns as soon as nothing that is known
@@ -363,31 +344,7 @@ class Node:
         >>> node.reduce_sources("a or b") == [sarissa.id_of("a"), sarissa.id_of("b")]
         True
         """
-        op_of(op)
-        sources = names_of(sources)
-        meaning = self._common(sources) if dtype is None and sources else None
-        self._open().reduce(*reduce_request(target, sources, op, dtype if meaning is None else
-                                            meaning.dtype, num, spread, timeout_ns(timeout), min, deadline))
-        if meaning is not None:
-            self._forget(target)
-            self._describe(target, _arrays.write(meaning._replace(sample=None)))
-
-    def _common(self, sources: Sequence[Name]) -> Meaning:
-        """What all sources are arrays of."""
-        first: Optional[Meaning] = None
-        for source in sources:
-            meaning = self._description(source)
-            if meaning is None:
-                raise TypeError(f"{source!r} is not there as an array: say what the sources are arrays "
-                                "of: reduce(..., dtype=\"f64\"), or another one of "
-                                f"{', '.join(DTYPES)}")
-            if first is None:
-                first = meaning
-            if meaning[:3] != first[:3]:
-                raise TypeError(f"{sources[0]!r} is an {first}, {source!r} an {meaning}: all sources of a "
-                                "reduce have one type and shape: convert them, and put them again")
-        assert first is not None
-        return first
+        self._open().reduce(*reduce_request(target, sources, op, dtype, num, spread, timeout_ns(timeout), min, deadline))
 
     def reduce_sources(self, target: Name, timeout: Optional[float] = None) -> List[bytes]:
         """Waits until the reduce into target has ended: the ids of the sources in the result."""
@@ -409,38 +366,25 @@ class Node:
         The result is a read-only array, or a Tensor where numpy has no such type, as get_array() has it."""
         if array is not None:
             memory, meaning = mine(array, sources, rank)
-            self._connections.with_room().put(sources[rank or 0], memory)
+            self._connections.with_room().put(sources[rank or 0], memory, None, _arrays.write(meaning))
             dtype, shape = meaning.dtype, meaning.shape
         request = reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
-        view = finish(self._connections.with_room(), lambda queue: queue.allreduce(0, request), 3)
-        return shaped(target, view, dtype, shape)
+        handle = self._connections.with_room()
+        view = finish(handle, lambda queue: queue.allreduce(0, request), 3, Patience(handle, [target], request[6]))
+        return summed(target, view, dtype, shape)
 
     def gather(self, names: Sequence[Name], timeout: Optional[float] = None, raw: bool = False) -> List[Any]:
         """get() of all of them, side by side: all or none. Any number of names."""
         wanted, limit = names_of(names), timeout_ns(timeout)
         if len(wanted) <= VIEWS_MAX:
-            views = finish(self._connections.with_room(len(wanted)), lambda queue: queue.gather(0, wanted, limit),
-                           len(wanted) + 1)
+            handle = self._connections.with_room(len(wanted))
+            views = finish(handle, lambda queue: queue.gather(0, wanted, limit), len(wanted) + 1,
+                           Patience(handle, wanted, limit))
         else:
             views = gather_many(self._connections.rooms(len(wanted)), wanted, limit)
         if raw:
             return [memoryview(view) for view in views]
-        return [as_put(view, meaning) for view, meaning in zip(views, self._descriptions(wanted))]
-
-    def _descriptions(self, names: List[Name]) -> List[Optional[Meaning]]:
-        """Side by side."""
-        def submit(queue: _sarissa.Queue) -> None:
-            for ticket, name in enumerate(names):
-                queue.get(ticket, _arrays.description_id(_sarissa.id_from(name)), 0)
-        if len(names) == 1:
-            return [self._description(names[0])]
-        if len(names) > VIEWS_MAX:
-            return [self._description(name) for name in names]
-        answers = dict(collect(self._connections.with_room(len(names)), submit, len(names), len(names)))
-        try:
-            return [described(name, answers[ticket]) for ticket, name in enumerate(names)]
-        finally:
-            answers.clear()  # as described() says
+        return [as_put(name, view) for name, view in zip(wanted, views)]
 
     def broadcast(self, name: Name, nodes: Optional[Sequence[int]] = None,
                   timeout: Optional[float] = None) -> None:
@@ -449,7 +393,8 @@ class Node:
         numbers, limit = list(nodes) if nodes is not None else [], timeout_ns(timeout)
         if nodes is not None and not numbers:
             return
-        finish(self._open(), lambda queue: queue.broadcast(0, name, numbers, limit))
+        handle = self._open()
+        finish(handle, lambda queue: queue.broadcast(0, name, numbers, limit), 1, Patience(handle, [name], limit))
 
     # --- groups
 

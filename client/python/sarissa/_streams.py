@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type
 from . import _sarissa
 from ._arrays import as_bytes
 from ._errors import Error
-from ._names import timeout_ns, unsigned
-from ._waits import finish, interruptible
+from ._names import Name, timeout_ns, unsigned
+from ._waits import long_wait
 
 if TYPE_CHECKING:
     import numpy
@@ -118,8 +118,9 @@ class Reader(io.RawIOBase):
     """An object that may still grow, as a file that is read once from its start. Each wait takes up
     to the timeout of reader(). pieces() gives the memory itself, without a copy."""
 
-    def __init__(self, handle: _sarissa.Handle, view: _sarissa.View, timeout: Optional[float]) -> None:
+    def __init__(self, handle: _sarissa.Handle, view: _sarissa.View, timeout: Optional[float], name: Name) -> None:
         super().__init__()
+        self._name = name
         self._handle = handle
         self._view, self._timeout_ns = view, timeout_ns(timeout)
         self._memory = memoryview(view).toreadonly()  # type: ignore[arg-type]
@@ -138,10 +139,9 @@ class Reader(io.RawIOBase):
         ready = self._view.ready
         if ready >= upto:
             return ready
-        if not interruptible(self._timeout_ns):
-            return self._view.wait(upto, self._timeout_ns)
-        return int(finish(self._handle, lambda queue: queue.wait_for(0, self._view, upto,
-                                                                     self._timeout_ns)))
+        return int(long_wait(self._handle, [self._name], self._timeout_ns,
+                           lambda limit: self._view.wait(upto, limit),
+                           lambda queue, limit: queue.wait_for(0, self._view, upto, limit)))
 
     def _next(self, room: int) -> memoryview:
         """What is there next, at most so many bytes; empty at the end."""

@@ -10,10 +10,12 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar
 
 from . import _sarissa
 from ._errors import NoNode, TimedOut
-from ._names import FOREVER
+from ._names import FOREVER, Name
+from ._patience import AFTER_S, Patience
 
 T = TypeVar("T")
 SLICE_NS = 10**8
+FIRST_NS = int(AFTER_S * 1e9)
 
 
 def interruptible(timeout_ns: int) -> bool:
@@ -47,7 +49,27 @@ def collect(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], c
     return ended
 
 
-def together(asked: Sequence[Tuple[_sarissa.Handle, Callable[[_sarissa.Queue], None], int]]) -> List[Any]:
+def long_wait(handle: _sarissa.Handle, names: Sequence[Name], limit_ns: int, begin: Callable[[int], T],
+            submit: Callable[[_sarissa.Queue, int], None]) -> T:
+    """A wait for objects that says after some time what it waits for. begin(limit_ns): the call of C, for other
+    threads than the main one, and for short waits; submit(queue, limit_ns): its operation."""
+    look = Patience(handle, names, limit_ns)
+    if interruptible(limit_ns):
+        main: T = finish(handle, lambda queue: submit(queue, limit_ns), 1, look)
+        return main
+    began = time.monotonic_ns()
+    try:
+        return begin(min(limit_ns, FIRST_NS))
+    except (TimedOut, NoNode):
+        if limit_ns <= FIRST_NS or time.monotonic_ns() - began < FIRST_NS:
+            raise
+    left = limit_ns - FIRST_NS if limit_ns < FOREVER else FOREVER
+    got: T = finish(handle, lambda queue: submit(queue, left), 1, look)
+    return got
+
+
+def together(asked: Sequence[Tuple[_sarissa.Handle, Callable[[_sarissa.Queue], None], int]],
+             look: Callable[[], None] = lambda: None) -> List[Any]:
     """finish() of several, side by side: (connection, submit, capacity) each. The first exception ends all."""
     queues = []
     for handle, submit, capacity in asked:
@@ -56,6 +78,7 @@ def together(asked: Sequence[Tuple[_sarissa.Handle, Callable[[_sarissa.Queue], N
     results: Dict[int, Any] = {}
     while len(results) < len(queues):
         asked[0][0].check()
+        look()
         first = min(set(range(len(queues))) - results.keys())
         for number, queue in enumerate(queues):
             for _, result in queue.wait(SLICE_NS if number == first else 0) if number not in results else ():

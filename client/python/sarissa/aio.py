@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Any, AsyncIterator, Dict, List, Optional, Sequence, Type
+import time
+from typing import Any, AsyncIterator, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _arrays, _node, _sarissa
 from ._aio_groups import Group, GroupMember, Result
 from ._connections import VIEWS_MAX
 from ._errors import Busy, Closed, Error, Exists
 from ._groups import creation
-from ._names import Name, timeout_ns
+from ._names import FOREVER, Name, timeout_ns
+from ._patience import AFTER_S, NAMED_MAX, many, warn, words
 from ._node import Info, Path, Shape
 from ._watch import Event, events
 
@@ -32,6 +34,14 @@ CAPACITY = 16384  # operations under way; more wait for one of them to end
 PIECE_BYTES = 1 << 20
 BRINGS = {"get": 1, "begin": 1, "allreduce": 1, "put": 1}  # views, or a writer for a while
 GATHERS = 250  # names of one operation, where there are more than a connection has views for
+
+
+class Wait(NamedTuple):
+    """An operation that may wait for long."""
+
+    since: float
+    names: Sequence[Name]
+    limited: bool
 
 
 class Line:
@@ -63,6 +73,9 @@ class Node:
         self._waiting: Dict[int, asyncio.Future[Any]] = {}
         self._room: List[asyncio.Future[None]] = []
         self._leaving: Dict[int, asyncio.Event] = {}  # cancelled operations that have not ended
+        self._waits: Dict[int, Wait] = {}  # waits that have not said what for, the oldest first
+        self._looks: Optional[asyncio.TimerHandle] = None
+        self._telling: Optional[asyncio.Task[None]] = None
         self._watch(self._lines[0])
 
     def _watch(self, line: Line) -> None:
@@ -98,6 +111,7 @@ class Node:
         for ticket, result in line.queue.poll():
             line.asked -= line.views.pop(ticket)
             future = self._waiting.pop(ticket)
+            self._waits.pop(ticket, None)
             if ticket in self._leaving:
                 self._leaving.pop(ticket).set()
             if future.done():
@@ -111,8 +125,10 @@ class Node:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def _do(self, operation: str, *arguments: Any, ended: Optional[asyncio.Event] = None) -> Any:
-        """One operation of a queue. When its task is cancelled, ended is set once it is over."""
+    async def _do(self, operation: str, *arguments: Any, ended: Optional[asyncio.Event] = None,
+                  about: Sequence[Name] = ()) -> Any:
+        """One operation of a queue. When its task is cancelled, ended is set once it is over. about: the objects
+        that it waits for, so that it can say so."""
         ticket = next(self._tickets)
         views = len(arguments[0]) if operation == "gather" else BRINGS.get(operation, 0)
         while True:
@@ -126,12 +142,15 @@ class Node:
                 waiter = self._loop.create_future()
                 self._room.append(waiter)
                 await waiter
+        if about:
+            self._expects(ticket, about, arguments[-1])
         line.views[ticket] = views
         line.asked += views
         future = self._waiting[ticket] = self._loop.create_future()
         try:
             return await future
         except asyncio.CancelledError:
+            self._waits.pop(ticket, None)
             if self._lines is not None:
                 line.queue.cancel(ticket)
                 if ended is not None and ticket in self._waiting:
@@ -140,6 +159,32 @@ class Node:
             raise
         finally:
             del future  # an exception of it would keep this frame in a cycle
+
+    def _expects(self, ticket: int, names: Sequence[Name], limit_ns: Any) -> None:
+        limited = (limit_ns[6] if isinstance(limit_ns, tuple) else limit_ns) < FOREVER  # a reduce has all in one
+        self._waits[ticket] = Wait(time.monotonic(), names, limited)
+        if self._looks is None:
+            self._looks = self._loop.call_later(AFTER_S, self._look)
+
+    def _look(self) -> None:
+        """At what has waited for some seconds."""
+        self._looks, now, long = None, time.monotonic(), []
+        for ticket, wait in list(self._waits.items()):
+            if wait.since + AFTER_S > now + 0.01:
+                self._looks = self._loop.call_later(wait.since + AFTER_S - now, self._look)
+                break
+            long.append((ticket, self._waits.pop(ticket)))
+        if long and self._lines is not None:
+            self._telling = self._loop.create_task(self._tell(self._lines[0].handle, long))
+
+    async def _tell(self, handle: _sarissa.Handle, long: List[Tuple[int, Wait]]) -> None:
+        """A warning about those of them that still wait then."""
+        said = [await self._loop.run_in_executor(None, words, handle, wait.names) for _, wait in long[:NAMED_MAX]]
+        left = [number for number, (ticket, _) in enumerate(long) if ticket in self._waiting]
+        news = [said[number] for number in left[:NAMED_MAX] if number < len(said) and said[number] is not None]
+        if news:
+            waited, limited = time.monotonic() - long[0][1].since, all(wait.limited for _, wait in long)
+            warn(many(news, len(left)), waited, limited, (__file__, 0, __name__))
 
     # --- bytes and arrays
 
@@ -150,62 +195,37 @@ class Node:
             await self._do("put", name, data, None)
             return
         memory, meaning, _ = given.contiguous()
-        text, ident = _arrays.write(meaning), _arrays.description_id(_sarissa.id_from(name))
-        older = False
         try:
-            await self._do("put", ident, text, _arrays.description_name(name))
-        except Exists:
-            older = True
-        try:
-            await self._do("put", name, memory, None)
-        except Error:
-            if not older:
-                await self._forget(name)
-            raise
-        if older:
-            stored = await self._description(name)
-            if stored is not None and stored.sample == meaning.sample:
-                raise _node.exists(name, stored, meaning)
-            await self._forget(name)
-            await self._do("put", ident, text, _arrays.description_name(name))
+            await self._do("put", name, memory, None, _arrays.write(meaning))
+        except Exists as error:
+            try:
+                stored = _arrays.read((await self._do("info", name))[12])
+            except Error:
+                stored = None
+            raise error if stored is None or stored == meaning else _node.exists(name, stored, meaning) from None
 
     async def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
-        view = await self._do("get", name, timeout_ns(timeout))
-        return memoryview(view) if raw else _node.as_put(view, await self._description(name))
-
-    async def _description(self, name: Name) -> Optional[_arrays.Meaning]:
-        try:
-            answer = await self._do("get", _arrays.description_id(_sarissa.id_from(name)), 0)
-        except Error as error:
-            answer = error
-        return _node.described(name, answer)
+        view = await self._do("get", name, timeout_ns(timeout), about=(name,))
+        return memoryview(view) if raw else _node.as_put(name, view)
 
     async def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
                         timeout: Optional[float] = None) -> Any:
-        return _node.shaped(name, await self._do("get", name, timeout_ns(timeout)), dtype, shape)
+        return _node.shaped(name, await self._do("get", name, timeout_ns(timeout), about=(name,)), dtype, shape)
 
     async def delete(self, name: Name, raw: bool = False) -> None:
         await self._do("delete", name)
-        if not raw:
-            await self._forget(name)
-
-    async def _forget(self, name: Name) -> None:
-        try:
-            await self._do("delete", _arrays.description_id(_sarissa.id_from(name)))
-        except Error:
-            pass
 
     async def pieces(self, name: Name, timeout: Optional[float] = None,
                      room: int = PIECE_BYTES) -> AsyncIterator[memoryview]:
         """The object while it arrives, as read-only views of at most room bytes. Each wait takes up to
         timeout seconds."""
         limit = timeout_ns(timeout)
-        view = await self._do("begin", name, limit)
+        view = await self._do("begin", name, limit, about=(name,))
         memory, at = memoryview(view), 0
         while at < view.nbytes:
             ready = view.ready
             if ready <= at:
-                ready = await self._do("wait_for", view, at + 1, limit)
+                ready = await self._do("wait_for", view, at + 1, limit, about=(name,))
             end = min(ready, at + room)
             yield memory[at:end]
             at = end
@@ -226,28 +246,27 @@ class Node:
         if array is not None:
             memory, meaning = _node.mine(array, sources, rank)
             dtype, shape = meaning.dtype, meaning.shape
-            await self._do("put", sources[rank or 0], memory, None)
+            await self._do("put", sources[rank or 0], memory, None, _arrays.write(meaning))
         request = _node.reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
-        return _node.shaped(target, await self._do("allreduce", request), dtype, shape)
+        return _node.summed(target, await self._do("allreduce", request, about=(target,)), dtype, shape)
 
     async def gather(self, names: Sequence[Name], timeout: Optional[float] = None,
                      raw: bool = False) -> List[Any]:
         wanted, limit = _node.names_of(names), timeout_ns(timeout)
         if len(wanted) <= VIEWS_MAX:
-            views = await self._do("gather", wanted, limit)
+            views = await self._do("gather", wanted, limit, about=wanted)
         else:
-            parts = await asyncio.gather(*[self._do("gather", wanted[at:at + GATHERS], limit)
+            parts = await asyncio.gather(*[self._do("gather", wanted[at:at + GATHERS], limit, about=wanted[at:at + GATHERS])
                                            for at in range(0, len(wanted), GATHERS)])
             views = [view for part in parts for view in part]
         if raw:
             return [memoryview(view) for view in views]
-        meanings = await asyncio.gather(*[self._description(name) for name in names])
-        return [_node.as_put(view, meaning) for view, meaning in zip(views, meanings)]
+        return [_node.as_put(name, view) for name, view in zip(wanted, views)]
 
     async def broadcast(self, name: Name, nodes: Optional[Sequence[int]] = None,
                         timeout: Optional[float] = None) -> None:
         if nodes is None or list(nodes):
-            await self._do("broadcast", name, list(nodes or []), timeout_ns(timeout))
+            await self._do("broadcast", name, list(nodes or []), timeout_ns(timeout), about=(name,))
 
     # --- the cluster
 
@@ -297,7 +316,9 @@ class Node:
         self._room = []
         for event in self._leaving.values():
             event.set()
-        self._leaving = {}
+        self._leaving, self._waits = {}, {}
+        if self._looks is not None:
+            self._looks.cancel()
         self.node.close()
 
     async def __aenter__(self) -> Node:
