@@ -449,7 +449,10 @@ static void *host_memory(size_t bytes)
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return p == MAP_FAILED ? NULL : p;
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, bytes, MADV_DONTDUMP); /* values of small objects and names are in it */
+	return p;
 }
 
 /* Best effort: what is not there is made when it is touched. */

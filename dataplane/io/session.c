@@ -205,6 +205,7 @@ static int session_engine(struct node *n, unsigned w)
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
+	madvise(memory, n->engine_bytes, MADV_DONTDUMP); /* as large as the windows of all peers */
 	n->engine_memory[w] = memory;
 	shm_prefer_node(memory, n->engine_bytes, n->memory_node);
 	struct ipc_header *h = shm_ipc(&n->ipc);
