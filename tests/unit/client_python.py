@@ -103,7 +103,7 @@ def test_pointers_are_no_bytes(node):
         assert "pickle.dumps" in str(why), why
     for view in (memoryview(b"every other")[::2], memoryview(array.array("d", [1, 2, 3]))[::-1]):
         why = raises(TypeError, None, node.put, "pointers", view)
-        assert "ascontiguousarray" in str(why), why
+        assert "put bytes(view)" in str(why), why
     node.put("names", (Names * 2)((1, 2), (3, 4)))
     assert list(node.get("names").cast("i")) == [1, 2, 3, 4]
     node.put("square", memoryview(bytes(range(6))).cast("B", (2, 3)))
@@ -451,7 +451,9 @@ def test_pins_are_given_back(node):
     for _ in range(3000):
         node.get("often")
     kept = [node.get("often", raw=True) for _ in range(1024)]
-    raises(sarissa.Error, errno.EMFILE, node.get, "often")
+    more = node.get("often", raw=True)  # another connection has room
+    assert more == kept[0] == b"x" * 100
+    del more
     kept.clear()
     node.get("often")
 
