@@ -36,7 +36,7 @@ _sarissa_options()
 	case $1 in
 	"") echo "--json --help --socket --version" ;;
 	get) echo "--json --help --socket --timeout" ;;
-	put) echo "--json --help --socket --ttl --lease --lease-ttl" ;;
+	put) echo "--json --help --socket --ttl --lease --lease-ttl --dtype --shape" ;;
 	rm) echo "--json --help --socket --prefix" ;;
 	reduce)
 		echo "--json --help --socket --op --dtype --num --deadline --min --spread --wait --switch --member --timeout"
@@ -57,7 +57,7 @@ _sarissa_options()
 }
 
 # Options that a value follows.
-_sarissa_valued="--socket --timeout --ttl --lease --lease-ttl --prefix --over --interval --op --dtype --num --deadline --min
+_sarissa_valued="--socket --timeout --shape --ttl --lease --lease-ttl --prefix --over --interval --op --dtype --num --deadline --min
 	--switch --member --name --store --objects --workers --rails --count --policy --members --size --topology --nodes --rate
 	--latency --mtu --planner --svg"
 _sarissa_commands="put get reduce rm ls watch stat status peers top doctor leave local group policy plan topology help"

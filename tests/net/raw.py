@@ -20,6 +20,7 @@ import collections, mmap, os, socket, struct
 MAGIC = 0x53534553
 ATTACH, CREATE, PUBLISH, SEAL, RESUME = 1, 2, 3, 4, 14
 NAME_BYTES = 256
+META_BYTES = 136 # a byte, 128 and the padding of the struct
 REDUCTION = struct.Struct("=IIIIIIq") # op, dtype, num, count, min, reserved, deadline_ns
 Answer = collections.namedtuple("Answer", "op flags seq status slot generation offset size fds")
 
@@ -31,7 +32,7 @@ def raw_connect():
 def raw_request(op, identity=bytes(16), slot=0, generation=0, size=0, watermark=0, pin=2**32 - 1):
   return (struct.pack("=IHHII", MAGIC, op, VERSION, op, slot) + identity
           + struct.pack("=QQQqII", generation, size, watermark, 0, pin, 0)
-          + bytes(NAME_BYTES + REDUCTION.size))
+          + bytes(NAME_BYTES + REDUCTION.size + META_BYTES))
 
 def raw_answer(s):
   answer, fds, _, _ = socket.recv_fds(s, 20000, 8)

@@ -255,7 +255,8 @@ def request(op):
     follows = os.urandom(16 * count)
   elif op in (PUT, BROADCAST) and random.random() < 0.9:
     follows = os.urandom(min(size, 16384)) if op == PUT else bytes(min(size, 4096))
-  packet = head + body + name.ljust(NAME_BYTES, b"\\0") + tail + follows
+  meta = bytes(META_BYTES) if random.random() < 0.8 else os.urandom(META_BYTES)
+  packet = head + body + name.ljust(NAME_BYTES, b"\\0") + tail + meta + follows
   if random.random() < 0.1:
     packet = bytearray(packet)
     for _ in range(random.randrange(1, 8)):

@@ -238,7 +238,7 @@ def bad_input_is_refused_with_its_reason():
             fails(cluster, node, 1, "min is 3 of 2", "x", "a", "b", "--deadline", "1", "--min", "3")
             fails(cluster, node, 1, "all must have one size", "x", "a", "short")
             fails(cluster, node, 1, "all must have one size", "x", "a", "tiny")
-            fails(cluster, node, 1, "no multiple of the element's 4", "x", "odd")
+            fails(cluster, node, 1, "no multiple of the 4 of f32", "x", "odd")
             fails(cluster, node, 2, "no such operation", "x", "a", "b", "--op", "mean")
             fails(cluster, node, 2, "no such type", "x", "a", "b", "--dtype", "f8")
         # nothing of that has left anything behind
