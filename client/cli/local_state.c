@@ -225,8 +225,12 @@ static bool state_port_free(const struct local_cluster *cluster, uint32_t base)
 
 uint32_t local_free_port(const struct local_cluster *cluster)
 {
-	for (uint32_t base = PORT_FIRST; base <= PORT_LAST; base += PORT_STEP)
+	enum { PLACES = (PORT_LAST - PORT_FIRST) / PORT_STEP + 1 };
+	uint32_t begin = (uint32_t)getpid(); /* two that start at a time look at other places */
+	for (uint32_t i = 0; i < PLACES; i++) {
+		uint32_t base = PORT_FIRST + (begin + i) % PLACES * PORT_STEP;
 		if (state_port_free(cluster, base))
 			return base;
+	}
 	return 0;
 }

@@ -125,7 +125,7 @@ class Refused(NoNode, ConnectionRefusedError):
 
 
 class NoAccess(Error, PermissionError):
-    """The node's socket is not for this user (EACCES)."""
+    """This user may not open the node's socket (EACCES), or may not ask for that (EPERM)."""
 
 
 class VersionMismatch(Error):
@@ -150,6 +150,7 @@ KINDS: Dict[int, Type[Error]] = {
     errno.ENAMETOOLONG: NameTooLong, errno.ESTALE: Deleted, errno.ENODATA: Lost,
     errno.ERESTART: Restarted, errno.ECANCELED: Cancelled, errno.EMFILE: TooManyViews, errno.ETIME: Late,
     errno.EAGAIN: Busy, errno.ECONNREFUSED: Refused, errno.ENOTCONN: NoNode, errno.EACCES: NoAccess,
+    errno.EPERM: NoAccess,
     errno.EPROTONOSUPPORT: VersionMismatch, errno.EPROTO: VersionMismatch, errno.ESHUTDOWN: Closed,
     errno.EDQUOT: QuotaExceeded, errno.ENOMEM: OutOfMemory, errno.EIO: StorageError, errno.EBUSY: InUse,
     errno.ERANGE: ClockAhead, errno.ENOTSUP: Unsupported, errno.ENETUNREACH: Unreachable, errno.EINTR: Interrupted,
