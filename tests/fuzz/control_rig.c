@@ -232,7 +232,7 @@ struct rig *rig_begin(void)
 		rig_core = mmap(NULL, rig_core_bytes, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		store = aligned_alloc(4096, RIG_STORE_BYTES);
-		table = aligned_alloc(64, table_bytes(RIG_TABLE_SLOTS));
+		table = aligned_alloc(64, (table_bytes(RIG_TABLE_SLOTS) + 63) / 64 * 64);
 		CHECK(rig_core != MAP_FAILED && store && table);
 	}
 	memset(r, 0, sizeof(*r));
