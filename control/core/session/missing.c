@@ -8,16 +8,11 @@
 #include "core/base/text.h"
 #include "room.h"
 
-bool session_cut_off(struct control *c)
-{
-	return members_minority(c);
-}
-
 bool session_lacks(struct control *c, const struct node *n)
 {
 	if (n->member != MEMBER_DEAD || c->config.shards > 0)
 		return false;
-	return c->now_ns < n->dead_ns + c->config.settle_ns || session_cut_off(c);
+	return c->now_ns < n->dead_ns + c->config.settle_ns || members_minority(c);
 }
 
 void session_missing_item(const struct node *n, struct session_object *out)
@@ -56,7 +51,7 @@ void session_absent(struct control *c, struct wait *w, int32_t status, const cha
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; (n = peers_node(c, i)) != NULL; i++) {
-		if (n->member != MEMBER_DEAD || !session_cut_off(c) || c->config.shards > 0)
+		if (n->member != MEMBER_DEAD || !members_minority(c) || c->config.shards > 0)
 			continue;
 		text_add(&t, count == 0 ? "not known here, but node " : "");
 		if (count++ == 0)

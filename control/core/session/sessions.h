@@ -234,9 +234,6 @@ bool seal_await(struct control *c, struct wait *w, uint32_t slot);
 /* The owner has it. */
 void seal_acked(struct control *c, struct object *o);
 /* missing.c */
-/* Whether this node sees at most half of the members that have not left: it may be cut off, and the
- * others may live. */
-bool session_cut_off(struct control *c);
 /* Whether the node is taken for dead, and its shard may be missing here. */
 bool session_lacks(struct control *c, const struct node *n);
 /* Fills in the item that says that the shard of this node is missing. */

@@ -159,7 +159,7 @@ static const char *waits_late(struct control *c, const struct wait *w)
 				   : waits_no_dataplane;
 	if (w->await.nowait) /* no answer has come */
 		return waits_no_answer(c);
-	if (w->fetch && w->fetch->answered && !w->fetch->known && session_cut_off(c))
+	if (w->fetch && w->fetch->answered && !w->fetch->known && members_minority(c))
 		return "not known here, but at least half of the nodes are out of reach: see "
 		       "'sarissa status'";
 	if (w->fetch && w->fetch->answered && !w->fetch->known && *w->fetch->reason)
