@@ -191,6 +191,29 @@ static void the_next_owner_knows_them(void **state)
 	}
 }
 
+/* Together with its metadata it would be counted as a few bytes, and those put in front of its
+ * place. */
+static void a_size_near_the_end_of_numbers_is_refused(void **state)
+{
+	struct world *w = begin();
+	struct session_request r = world_request(SESSION_CREATE, "huge");
+	struct world_reply *a;
+	uint8_t before[LARGE];
+
+	create(w, "x", note);
+	memcpy(before, w->node[PUTTER].store, sizeof(before));
+	r.meta = note;
+	r.pin = 8;
+	for (uint64_t less = 0; less < OBJECT_META_BYTES; less++) {
+		r.size = UINT64_MAX - less;
+		a = world_call(w, PUTTER, 0, &r, WHEN);
+		assert_non_null(a);
+		assert_int_equal(a->reply.status, -EFBIG);
+	}
+	assert_memory_equal(before, w->node[PUTTER].store, sizeof(before));
+	world_end(w);
+}
+
 static int refused(struct world *w, uint16_t op, struct object_meta meta, uint64_t size)
 {
 	struct session_request r = world_request(op, "new");
@@ -264,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_streamed_object_has_them_on_all_nodes),
 		cmocka_unit_test(a_reader_has_them_before_the_bytes),
+		cmocka_unit_test(a_size_near_the_end_of_numbers_is_refused),
 		cmocka_unit_test(a_small_object_has_them_with_its_value),
 		cmocka_unit_test(the_next_owner_knows_them),
 		cmocka_unit_test(what_is_no_metadata_is_refused),

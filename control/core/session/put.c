@@ -50,7 +50,7 @@ static int session_place(struct control *c, const struct session *s, const struc
 			 uint32_t *slot, struct text *why)
 {
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, id);
-	int error = owners_may(c, s->client.user, size, why);
+	int error = owners_may(c, s->client.user, objects_need(size, meta), why);
 
 	if (error)
 		return error;

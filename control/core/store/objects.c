@@ -435,6 +435,13 @@ static void objects_put_meta(struct control *c, uint32_t slot)
 		memcpy(c->memory + s->offset + s->size, m->data, m->bytes);
 }
 
+uint64_t objects_need(uint64_t size, const struct object_meta *meta)
+{
+	uint64_t more = meta ? meta->bytes : 0;
+
+	return size > UINT64_MAX - more ? UINT64_MAX : size + more;
+}
+
 uint64_t objects_bytes(const struct control *c, uint32_t slot)
 {
 	return c->table->slot[slot].size + c->table->slot[slot].meta_bytes;
@@ -480,7 +487,7 @@ int objects_insert(struct control *c, const struct object_id *id, const char *na
 	int error;
 
 	c->store->objects.table_full = false;
-	error = objects_place(c, size + (meta ? meta->bytes : 0), &i, &range);
+	error = objects_place(c, objects_need(size, meta), &i, &range);
 	if (error == -ENOSPC)
 		c->counters.store_full++;
 	if (error)

@@ -116,7 +116,9 @@ void objects_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BY
 /* Until the object is gone. Never NULL: without metadata its length is 0. */
 const struct object_meta *objects_meta(struct control *c, uint32_t slot);
 
-/* Bytes that it takes in the store: its own and its metadata. */
+/* Bytes that an object takes in the store: its own and its metadata (or NULL). UINT64_MAX, which no
+ * store has, when no word counts them. */
+uint64_t objects_need(uint64_t size, const struct object_meta *meta);
 uint64_t objects_bytes(const struct control *c, uint32_t slot);
 
 /* Only the word that readers see. */

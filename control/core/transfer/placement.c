@@ -171,10 +171,12 @@ static bool fetch_refuse_unlimited(struct control *c, struct fetch *f, int32_t s
  * booking does not stand so long. False: that would not be room enough, or nobody has time. */
 static bool fetch_awaits_readers(struct control *c, struct fetch *f, const struct message_got *got)
 {
-	if (!objects_may_free(c, got->size) || fetch_refuse_unlimited(c, f, -ENOSPC, got->size))
+	uint64_t bytes = objects_need(got->size, &got->meta);
+
+	if (!objects_may_free(c, bytes) || fetch_refuse_unlimited(c, f, -ENOSPC, bytes))
 		return false;
 	objects_disown(c, &f->by_id.id, got->generation);
-	fetch_rest_roomless(c, f, got->size);
+	fetch_rest_roomless(c, f, bytes);
 	return true;
 }
 
