@@ -35,6 +35,17 @@ def daemon(kind, *argv, wrapper=(), program=None):
                           capture_output=True, text=True, timeout=30)
 
 
+def begun(kind, *argv):
+    return subprocess.Popen([str(a) for a in (nodes.binary(kind), *argv)], stderr=subprocess.PIPE, text=True)
+
+
+def fill(folder):
+    try:
+        (folder / "all of it").write_bytes(bytes(128 << 20))
+    except OSError:
+        pass
+
+
 def dataplane_that_cannot_start():
     netlib.need_daemons()
     with netlib.scratch() as directory:
@@ -109,32 +120,30 @@ def a_run_directory_has_one_limit():
 
 
 def a_run_directory_that_is_full():
-    """Control works without its counters and its file of leases; the dataplane says so and ends."""
+    """Control works without its counters and its file of leases; a dataplane says so and ends."""
     netlib.need_daemons()
-    with netlib.scratch() as directory:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", directory], check=True)
-        control = None
-        try:
-            try:
-                (directory / "all of it").write_bytes(bytes(1 << 20))
-            except OSError:
-                pass
-            one_line(daemon("dataplane", "--rundir", directory, "--port", "ring:r", "--addr",
-                            "10.77.0.1/16", "--store", "16"), "space")
-            control = subprocess.Popen([nodes.binary("control"), "--rundir", directory, "--nodes",
-                                        "10.77.0.1"], stderr=subprocess.PIPE, text=True)
-            for lacking in ("leases end", "no counters"):
-                said = control.stderr.readline()
-                assert lacking in said and "space" in said, said
-            said = control.stderr.readline()
-            assert "waiting for the dataplane" in said, f"'{said}', exit {control.poll()}"
-            control.terminate()
-            assert control.wait(netlib.PATIENCE_S) == 0
-        finally:
-            if control:
-                control.kill()
-                control.communicate()
-            subprocess.run(["umount", "-l", directory], check=True)
+    common = ("--port", "ring:r", "--addr", "10.77.0.1/16", "--store", "16")
+    with netlib.scratch() as directory, netlib.scratch() as full, contextlib.ExitStack() as ends:
+        for folder, size in ((directory, "size=64m"), (full, "size=64k")):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", folder], check=True)
+            ends.callback(subprocess.run, ["umount", "-l", folder], check=True)
+        fill(full)
+        one_line(daemon("dataplane", "--rundir", full, *common), "space")
+        attached = begun("dataplane", "--rundir", directory, *common)
+        ends.callback(attached.kill)
+        assert any("ready on" in line for line in attached.stderr), "it has ended"
+        fill(directory)
+        control = begun("control", "--rundir", directory, "--nodes", "10.77.0.1")
+        ends.callback(control.kill)
+        said = []
+        for line in control.stderr:
+            said.append(line)
+            if "this is node 0" in line:
+                break
+        for lacking in ("leases end", "no counters"):
+            assert any(lacking in line and "space" in line for line in said), said
+        control.terminate()
+        assert control.wait(netlib.PATIENCE_S) == 0, control.stderr.read()
 
 
 def command_without_a_node():

@@ -5,8 +5,6 @@ touches with each new object is there before the first."""
 
 import mmap
 import re
-import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -55,18 +53,8 @@ def tables_are_there_before_the_first_object():
         raise netlib.Skip("this kernel makes no pages ahead (MADV_POPULATE_WRITE)") from None
     if "[always]" in HUGE.read_text():
         raise netlib.Skip("huge pages by themselves (transparent_hugepage/enabled: always) count as more")
-    with netlib.scratch() as directory, subprocess.Popen(
-            [nodes.binary("control"), "--rundir", directory, "--node", "0", "--nodes", "127.0.0.1:7000"],
-            stderr=subprocess.PIPE, text=True) as control:
-        late = threading.Timer(netlib.PATIENCE_S, control.kill)
-        late.start()
-        try:
-            assert any("waiting for the dataplane" in line for line in control.stderr), "it has ended"
-            pieces = PRIVATE.findall(Path(f"/proc/{control.pid}/smaps").read_text())
-        finally:
-            control.terminate()
-            control.wait(netlib.PATIENCE_S)
-            late.cancel()
+    with Cluster(1, "--store", 32) as cluster:
+        pieces = PRIVATE.findall(Path(f"/proc/{cluster.pid(0, 'control')}/smaps").read_text())
     there = max((int(size), int(there)) for size, there in pieces)[1]
     assert TABLES_KIB < there < 2 * TABLES_KIB, f"{there} KiB are there"
     return f"{there} KiB are there"

@@ -67,8 +67,9 @@ class Home:
 
 
 def doctor_asks_for_nothing_that_sockets_do_not_need():
-    """Not for huge pages, although the store is larger than those that are free; not for locked memory."""
-    store = (options.huge_free() >> 20) + 64
+    """Not for huge pages, although the store is larger than all of them; not for locked memory."""
+    now = options.memory()
+    store = (now["HugePages_Total"] * now["Hugepagesize"] >> 10) + 64
     with Home() as home:
         done = subprocess.run(["prlimit", "--memlock=65536", *map(str, home.wrapped(
             "sarissa", "local", "up", 1, "--store", store))], env=home.env(), cwd="/", capture_output=True)
