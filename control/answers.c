@@ -20,6 +20,9 @@ enum {
 	FDS_MAX = 3,
 };
 
+/* Where the locks of processes begin in the table's file; those of controls are far below. */
+#define MARKS_PROCESSES ((off_t)1 << 62)
+
 struct packet {
 	struct packet *next;
 	uint32_t length;
@@ -36,17 +39,30 @@ static int answers_read_only(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Marks an open file of the table as a client's of this control. The lock belongs to the open file
- * and so lives as long as the client has it open or mapped, whatever becomes of us. */
-static void answers_mark(const struct attach *a, int fd)
+/* Marks an open file of the table as a client's of this control, and as that process's. The locks
+ * belong to the open file and so live as long as the client has it open or mapped, whatever becomes
+ * of us. They need no number of the process: it may be in another pid namespace. */
+static void answers_mark(const struct attach *a, int fd, uint64_t birth)
 {
 	struct flock lock = {.l_type = F_RDLCK,
 			     .l_start = (off_t)atomic_load(&a->table->control_epoch),
 			     .l_len = 1};
+	struct flock process = {
+		.l_type = F_RDLCK, .l_start = MARKS_PROCESSES + (off_t)birth, .l_len = 1};
 
-	if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0)
+	if (fd >= 0 &&
+	    (fcntl(fd, F_OFD_SETLK, &lock) < 0 || (birth && fcntl(fd, F_OFD_SETLK, &process) < 0)))
 		log_error("cannot mark a client's table (%s): its pins end when control does",
 			  strerror(errno));
+}
+
+bool answers_process_has(const struct attach *a, uint64_t birth)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_start = MARKS_PROCESSES + (off_t)birth, .l_len = 1};
+
+	return birth > 0 && a->table && fcntl(a->table_fd, F_OFD_GETLK, &lock) == 0 &&
+	       lock.l_type != F_UNLCK;
 }
 
 bool answers_of_before(const struct attach *a)
@@ -86,7 +102,7 @@ static int answers_fds(const struct client *k, const struct session_reply *r, ui
 		return 0;
 	fds[0] = answers_read_only(a->store_fd);
 	fds[1] = answers_read_only(a->table_fd);
-	answers_mark(a, fds[1]);
+	answers_mark(a, fds[1], k->birth);
 	fds[2] = k->pins_fd;
 	if (fds[0] >= 0 && fds[1] >= 0)
 		return 3;

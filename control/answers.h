@@ -16,5 +16,7 @@ void answers_flush(struct client *k);
 void answers_forget(struct client *k);
 /* Whether a client of an earlier control still has the table open or mapped. */
 bool answers_of_before(const struct attach *a);
+/* Whether the process of that birth (struct control_client) has. */
+bool answers_process_has(const struct attach *a, uint64_t birth);
 
 #endif

@@ -19,6 +19,7 @@ struct client {
 	int fd;
 	int pins_fd;
 	_Atomic uint64_t *pins;
+	uint64_t birth; /* of its process (struct control_client) */
 	bool staged;	/* it must not have the store to write to */
 	bool waits;	/* to be read, for what others have sent is still being closed */
 	bool no_rights; /* it cannot send descriptors */

@@ -142,6 +142,7 @@ static int clients_know(struct client *k)
 	const struct control_client who = identity_of(k->fd, h->options->creators);
 	int error = control_session_client(h->core, k->session, &who);
 
+	k->birth = who.birth;
 	k->staged = who.staged;
 	log_debug("client: process %u of user %u", who.process, who.user);
 	k->no_rights = k->all->no_rights;

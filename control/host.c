@@ -440,7 +440,9 @@ static void host_staging_drop(void *arg, uint32_t slot)
 
 static bool host_lives(void *arg, uint32_t process, uint64_t birth)
 {
-	return identity_lives(process, birth);
+	const struct host *h = arg;
+
+	return identity_lives(process, birth) || answers_process_has(&h->attach, birth);
 }
 
 /* Zeroed memory whose untouched pages cost nothing. */

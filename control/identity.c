@@ -62,14 +62,18 @@ struct control_client identity_of(int fd, enum control_creators creators)
 {
 	struct ucred who;
 	socklen_t length = sizeof(who);
+	uint64_t birth;
 	bool daemons;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
 		who = (struct ucred){.uid = (uid_t)-1};
 	daemons = who.uid == 0 || who.uid == geteuid();
-	return (struct control_client){.process = who.pid > 0 ? (uint32_t)who.pid : 0,
+	birth = identity_birth(fd);
+	return (struct control_client){.process = who.pid > 0 ? (uint32_t)who.pid
+						  : birth     ? CONTROL_PROCESS_ELSEWHERE
+							      : 0,
 				       .user = who.uid,
-				       .birth = identity_birth(fd),
+				       .birth = birth,
 				       .staged = identity_is_staged(creators, daemons),
 				       .daemons = daemons};
 }

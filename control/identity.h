@@ -5,7 +5,8 @@
 
 #include "core/control.h"
 
-/* Whether that process of before still runs; false also when the kernel cannot tell. */
+/* Whether that process of before still runs; false also when the kernel cannot tell, and of a
+ * process of another pid namespace. */
 bool identity_lives(uint32_t process, uint64_t birth);
 struct control_client identity_of(int fd, enum control_creators creators);
 

@@ -220,8 +220,11 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 
 /* The process behind a session. Only the creator of an object (the same process of the same user)
  * may resume its creation at another control process. */
+#define CONTROL_PROCESS_ELSEWHERE UINT32_MAX
+
 struct control_client {
-	uint32_t process; /* 0: unknown */
+	uint32_t process; /* 0: unknown; CONTROL_PROCESS_ELSEWHERE: in a pid namespace that has no
+			   * number for it, and known by its birth alone */
 	uint32_t user;
 	uint64_t birth; /* start time of the process, so that no two are equal; 0: unknown */
 	bool staged;	/* it creates objects in private staging buffers */

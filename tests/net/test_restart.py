@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Daemons killed and started again: what was sealed survives, what ran goes on or fails by name."""
 
+import os
 import subprocess
 import time
 
 import netlib
-from netlib import Cluster, Task
+from netlib import Cluster, Task, nodes
 
 MIB = 1 << 20
+PORT = 7860
 
 
 def put(cluster, node, name, path):
@@ -413,10 +415,84 @@ def control_ended_by_a_signal_frees_no_name():
         netlib.wait_for(lambda: cluster.run(2, "sarissa", "ls").returncode == 0, netlib.PATIENCE_S, "it is a member again")
 
 
+class Contained:
+    """A node on loopback whose daemons see no process but their own (a pid namespace for each)."""
+
+    def __init__(self, rundir):
+        self.rundir, self.children = rundir, {}
+
+    def __enter__(self):
+        self.begin("dataplane", "--port", "udp:127.0.0.1", "--udp-port", PORT, "--store", 64)
+        self.begin("control", "--node", 0, "--nodes", f"127.0.0.1:{PORT}")
+        return self
+
+    def __exit__(self, *_):
+        for kind in self.children:
+            self.kill(kind)
+
+    def begin(self, kind, *options):
+        argv = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", nodes.binary(kind), "--rundir",
+                self.rundir, *options)
+        self.children[kind] = child = subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True)
+        word = "this is node 0" if kind == "control" else "ready on"
+        assert any(word in line for line in child.stderr), f"{kind} has ended"
+        if kind == "control":
+            netlib.wait_for(lambda: self.start(0, nodes.binary("cli"), "status", stdout=subprocess.DEVNULL,
+                                                stderr=subprocess.DEVNULL).wait() == 0,
+                            netlib.PATIENCE_S, "control answers")
+
+    def kill(self, kind):
+        """With --kill-child the daemon gets the same."""
+        self.children[kind].kill()
+        self.children[kind].communicate()
+
+    def start(self, _, *argv, **options):
+        env = {**os.environ, "SARISSA_SOCKET": f"{self.rundir}/control.sock"}
+        return subprocess.Popen([str(a) for a in argv], env=env, **options)
+
+
+CONTAINED = """
+lease = node.lease(ttl=1)
+lease.put("leased", b"x" * 100)
+writer = node.create("half", 200)
+writer.write(b"y" * 100)
+writer.flush()
+step("ready")
+writer.write(b"y" * 100)
+writer.seal()
+step("sealed")
+"""
+
+
+def a_control_that_sees_no_process_keeps_what_is_theirs():
+    """Clients that have no reason to call lose no lease and no object under creation; those that are dead do."""
+    netlib.need_daemons()
+    with netlib.scratch() as directory, Contained(directory) as node:
+        client = Task(node, 0, CONTAINED)
+        client.expect("ready")
+        for _ in range(2):
+            node.kill("control")
+            node.begin("control", "--node", 0, "--nodes", f"127.0.0.1:{PORT}")
+            time.sleep(3)  # the lease has one second
+            looker = Task(node, 0, "say(len(node.get('leased', timeout=0)))")
+            looker.expect("100")
+            looker.end()
+        client.go_on()
+        client.expect("sealed")
+        node.kill("control")
+        client.kill()
+        node.begin("control", "--node", 0, "--nodes", f"127.0.0.1:{PORT}")
+        looker = Task(node, 0, "while 'leased' in [o.name for o in node.ls()]: time.sleep(0.1)\n"
+                               "say(len(node.get('half', timeout=0)))")
+        looker.expect("200")
+        looker.end()
+
+
 netlib.run(objects_survive_the_death_of_control, control_ended_by_a_signal_frees_no_name, objects_survive_the_death_of_the_dataplane,
            a_transfer_outlives_the_senders_dataplane, a_transfer_outlives_the_receivers_dataplane,
            a_transfer_outlives_the_senders_control, a_transfer_outlives_the_receivers_control,
            nobody_takes_what_a_restarting_dataplane_holds,
            nobody_takes_what_a_restarting_control_holds, a_blocked_get_goes_on, what_is_being_created_outlives_control,
            what_a_dead_client_was_creating_goes, clients_work_while_controls_die, a_wait_for_a_reduce_goes_on,
-           what_a_reader_holds_outlives_control, a_restarted_node_is_a_new_one)
+           what_a_reader_holds_outlives_control, a_restarted_node_is_a_new_one,
+           a_control_that_sees_no_process_keeps_what_is_theirs)

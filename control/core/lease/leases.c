@@ -93,7 +93,10 @@ static void leases_call(struct lease *l, const struct control_client *who, const
 		text_add(&t, name);
 	} else {
 		text_add(&t, "session ");
-		text_add_number(&t, who->process);
+		if (who->process == CONTROL_PROCESS_ELSEWHERE)
+			text_add(&t, "in a container");
+		else
+			text_add_number(&t, who->process);
 	}
 	memcpy(l->name, t.bytes, strnlen(t.bytes, sizeof(l->name) - 1));
 }
