@@ -348,7 +348,10 @@ static int fail(const sar_switch *w, int error)
 		return error_set(error, "switch %s: other members have not sent theirs",
 				 w->address);
 	default:
-		return error_set(error, "switch %s: members differ in sizes or types", w->address);
+		return error_set(error,
+				 "switch %s: members differ in sizes, types or operations: "
+				 "member %u has %llu bytes",
+				 w->address, w->member, (unsigned long long)w->job.spec.bytes);
 	}
 }
 

@@ -187,8 +187,11 @@ static uint32_t write_packet(struct aggregate_job *j, struct aggregate_job_slot 
 				     .operation = aggregate_operation(j->spec.op, j->spec.dtype)};
 	if (kind == AGGREGATE_CONTRIBUTION)
 		h.exponent = chunk_exponent(j, s->chunk);
-	if (bytes > 0)
-		write_values(j, s->chunk - j->lead, s->exponent, out + sizeof(h));
+	if (bytes > 0) {
+		uint32_t data = s->chunk - j->lead;
+		h.flags = aggregate_end(data == j->chunks - 1, bytes - data_bytes(j, data));
+		write_values(j, data, s->exponent, out + sizeof(h));
+	}
 	memcpy(out, &h, sizeof(h));
 	aggregate_seal(out, sizeof(h) + bytes);
 	if (j->oldest == NONE)
@@ -349,6 +352,8 @@ bool aggregate_job_take(struct aggregate_job *j, uint64_t now_ns, const void *pa
 	case AGGREGATE_RESULT:
 		if (bytes - AGGREGATE_HEADER == payload_bytes(j, s->chunk))
 			take_result(j, s, &h, (const uint8_t *)packet + sizeof(h), now_ns);
+		else
+			j->error = -EINVAL;
 		break;
 	case AGGREGATE_WAIT:
 		if (s->state == AGGREGATE_JOB_POLLED && !(h.bitmap >> j->spec.member & 1) &&

@@ -25,7 +25,7 @@ struct slot {
 	__u32 deadline_us;
 	__u8 state, operation, quorum, members;
 	__s32 exponent;
-	__u32 pad;
+	__u8 end, differs, pad[2];
 	__u32 payload[AGGREGATE_XDP_WORDS];
 };
 
@@ -419,6 +419,8 @@ static __always_inline void slot_open(struct slot *s, const struct aggregate_hea
 	s->chunk = h->chunk;
 	s->bytes = bytes;
 	s->operation = h->operation;
+	s->end = h->flags;
+	s->differs = 0;
 	s->quorum = g->quorum;
 	s->members = g->members;
 	s->deadline_us = g->deadline_us;
@@ -452,6 +454,11 @@ static __always_inline void slot_take(struct slot *s, const struct aggregate_hea
 	v->seen = 0;
 	if (later < 0)
 		return;
+	if (later == 0 && s->differs) {
+		v->what = AGGREGATE_XDP_REFUSE;
+		v->refused = AGGREGATE_OTHER_SHAPE;
+		return;
+	}
 	if (later == 0 && s->state == SLOT_OPEN && slot_whole(s, bits(s->seen), now)) {
 		s->state = SLOT_DONE; /* its deadline has passed meanwhile */
 		overdue = true;
@@ -479,7 +486,8 @@ static __always_inline void slot_take(struct slot *s, const struct aggregate_hea
 	}
 	if (later)
 		slot_open(s, h, g, bytes, now);
-	if (s->bytes != bytes || s->operation != h->operation) {
+	s->differs = s->bytes != bytes || s->operation != h->operation || s->end != h->flags;
+	if (s->differs) {
 		v->what = AGGREGATE_XDP_REFUSE;
 		v->refused = AGGREGATE_OTHER_SHAPE;
 		return;

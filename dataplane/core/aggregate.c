@@ -262,6 +262,8 @@ static void slot_open(struct aggregate_pool *p, struct aggregate_group *g, struc
 	s->chunk = h->chunk;
 	s->bytes = (uint16_t)bytes;
 	s->operation = h->operation;
+	s->end = h->flags;
+	s->differs = false;
 	s->quorum = g->quorum;
 	s->members = g->members;
 	s->deadline_us = g->deadline_us;
@@ -293,8 +295,13 @@ static enum aggregate_verdict take_chunk(struct aggregate_pool *p, struct aggreg
 		     aggregate_later(h->round, h->chunk, s->round, s->chunk) > 0;
 	if (opens)
 		slot_open(p, g, s, h, bytes, now_ns);
-	if (s->bytes != bytes || s->operation != h->operation)
+	if (s->bytes != bytes || s->operation != h->operation || s->end != h->flags) {
+		if (slot_waits(s))
+			wait_remove(p, g, s);
+		s->overdue = 1;
+		s->differs = true;
 		return refuse(a, AGGREGATE_OTHER_SHAPE);
+	}
 	if (opens)
 		memcpy(s->payload, payload, bytes);
 	else
@@ -327,6 +334,8 @@ static enum aggregate_verdict take_member(struct aggregate_pool *p, struct aggre
 		slot_answer(s, g, AGGREGATE_RESULT, a);
 		return seen ? AGGREGATE_REPEAT : AGGREGATE_LATE;
 	}
+	if (later == 0 && s->differs)
+		return refuse(a, AGGREGATE_OTHER_SHAPE);
 	if (h->kind == AGGREGATE_CONTRIBUTION && !seen)
 		return take_chunk(p, g, s, h, payload, bytes, now_ns, a);
 	if (h->kind == AGGREGATE_CONTRIBUTION)

@@ -53,7 +53,8 @@ struct aggregate_slot {
 	uint32_t round, chunk;
 	uint32_t next, previous; /* of the open slots of a group, oldest first */
 	uint16_t bytes;
-	uint8_t state, operation, quorum, members, overdue; /* quorum, members: when opened */
+	uint8_t state, operation, end, quorum, members, overdue; /* quorum, members: when opened */
+	bool differs; /* contributions have: nobody gets a result */
 	signed char exponent;
 	uint32_t deadline_us;
 	_Alignas(64) uint8_t payload[AGGREGATE_PAYLOAD_MAX];

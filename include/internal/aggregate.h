@@ -47,7 +47,6 @@ enum aggregate_kind {
 	AGGREGATE_REFUSED = 0x58,      /* answers: refused; flags has the reason */
 };
 
-/* flags of AGGREGATE_REFUSED */
 enum aggregate_reason {
 	AGGREGATE_NO_ROOM = 1,	    /* all groups of the switch are in use */
 	AGGREGATE_OTHER_GROUP = 2,  /* the group has another number of members */
@@ -57,7 +56,9 @@ enum aggregate_reason {
 };
 
 struct aggregate_header {
-	aggregate_u8 kind, flags;
+	aggregate_u8 kind;
+	/* REFUSED: the reason. CONTRIBUTION: aggregate_end. Else 0. */
+	aggregate_u8 flags;
 	aggregate_u8 member;  /* to the switch: the sender; RESULT, WAIT: how many are in */
 	aggregate_u8 members; /* of the group */
 	aggregate_u32 check;  /* aggregate_check */
@@ -94,6 +95,13 @@ struct aggregate_place {
 };
 
 _Static_assert(sizeof(struct aggregate_place) == 16, "a wire format");
+
+/* 0, or of the last chunk of an array: 1 + its bytes of padding. So a switch sees when arrays
+ * differ in length. */
+static inline aggregate_u8 aggregate_end(int last, aggregate_u32 padding)
+{
+	return last ? (aggregate_u8)(1 + padding) : 0;
+}
 
 static inline aggregate_u8 aggregate_operation(aggregate_u8 op, aggregate_u8 dtype)
 {

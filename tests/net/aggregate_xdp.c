@@ -245,6 +245,7 @@ static void odd(struct both *b, uint8_t *packet, uint32_t bytes)
 		h->member = (uint8_t)draw(b);
 		break;
 	case 6:
+		h->flags = (uint8_t)(draw(b) % 3);
 		bytes = AGGREGATE_HEADER + (uint32_t)(draw(b) % 181) * 8;
 		break;
 	case 7:

@@ -22,11 +22,11 @@ ADDRESS = network.aggregator_ip()
 groups = iter(range(1, 1000))
 
 
-def members(cluster, size, dtype, rounds=1, policy=(), address=ADDRESS):
-    """Tasks that have joined a group."""
+def members(cluster, size, dtype, rounds=1, policy=(), address=ADDRESS, longer=0):
+    """Tasks that have joined a group; the last one has so many bytes more."""
     group = next(groups)
-    tasks = [cluster.start(i, TASK, address, group, i, MEMBERS, size, dtype, rounds, *policy, text=True,
-                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(MEMBERS)]
+    tasks = [cluster.start(i, TASK, address, group, i, MEMBERS, size + longer * (i == MEMBERS - 1), dtype, rounds,
+                           *policy, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(MEMBERS)]
     for task in tasks:
         line = task.stdout.readline()
         assert line == "joined\n", line
@@ -62,6 +62,17 @@ def sums_are_right(cluster, *cases, address=ADDRESS):
 def faulty(cluster, **percents):
     options = [word for kind, value in percents.items() for word in (f"--{kind}", value)]
     cluster.verb("fault", "all", "--direction", "both", *options)
+
+
+def unlike_lengths_are_refused(cluster):
+    """By one element, and by whole packets: to all of them, long before their minute is over."""
+    for longer in (4, 1440, 1 << 20):
+        begin = time.monotonic()
+        tasks = members(cluster, 100 * 1440, "i32", longer=longer)
+        go(tasks)
+        said, status = ends(tasks)
+        assert status == [3] * MEMBERS and all("differ in sizes" in one["text"] for one in said), (longer, said)
+        assert time.monotonic() - begin < 20
 
 
 def a_quorum_goes_on(cluster):
@@ -150,6 +161,7 @@ def a_switch_of_dpdk_ports_aggregates():
         said = outcome(cluster, "sum/1", reduces(cluster, "sum/1"), digest)
         assert all(one["switch"] for one in said), said
         a_quorum_goes_on(cluster)
+        unlike_lengths_are_refused(cluster)
         network.cut_bursts(cluster.config)
         faulty(cluster, loss=2, dup=2, reorder=2, corrupt=1)
         polls = sums_are_right(cluster, (1 << 20, "f32", 1))
@@ -208,6 +220,7 @@ def an_xdp_program_aggregates():
     with Cluster(MEMBERS, "--switch", "xdp", "--vdev", "udp", "--rate", 150, daemons=False) as cluster:
         sums_are_right(cluster, (1024, "i32", 20), (3 << 20, "i32", 1), (400000, "block", 2))
         a_quorum_goes_on(cluster)
+        unlike_lengths_are_refused(cluster)
         network.cut_bursts(cluster.config)
         faulty(cluster, loss=2, dup=2, reorder=2, corrupt=1)
         assert sums_are_right(cluster, (1 << 20, "i32", 1)) > 0, "nothing was lost"

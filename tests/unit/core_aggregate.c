@@ -232,6 +232,32 @@ static void check_all(struct world *w, uint8_t op, uint8_t dtype, uint32_t bytes
 		assert_memory_equal(w->target[m], expect, bytes);
 }
 
+/* One is longer by chunks, by a part of one, or only by what the others pad: nobody has a sum of
+ * the beginning, also not when a quorum would do. */
+static void unlike_lengths_are_refused_to_all(void **state)
+{
+	static const uint32_t more[] = {4, 8, PAYLOAD - 8, PAYLOAD, 3 * PAYLOAD, 30 * PAYLOAD};
+	struct aggregate_answer a;
+	for (unsigned i = 0; i < sizeof(more) / sizeof(*more); i++)
+		for (unsigned block = 0; block < 2; block++)
+			for (unsigned quorum = MEMBERS - 1; quorum <= MEMBERS; quorum++) {
+				struct world *w = begin(i, 1);
+				uint8_t dtype = block ? AGGREGATE_BLOCK : REDUCE_I32;
+				install(w, 7, 1, (uint8_t)quorum, 5000, &a);
+				fill(w, sizeof(w->source[0]), 0);
+				start(w, 0, REDUCE_SUM, dtype, 2 * PAYLOAD);
+				w->job[1].spec.bytes += more[i];
+				struct aggregate_job_spec longer = w->job[1].spec;
+				aggregate_job_init(&w->job[1], &longer, w->now_ns);
+				assert_int_equal(run(w), 0);
+				for (unsigned m = 0; m < MEMBERS; m++)
+					assert_int_equal(
+						aggregate_job_status(&w->job[m], w->now_ns),
+						-EINVAL);
+				end(w);
+			}
+}
+
 /* Each type of integer, where no order can show: rounds follow one another in one group. */
 static void every_operation_on_integers_is_exact(void **state)
 {
@@ -492,15 +518,15 @@ static void what_does_not_fit_is_refused_or_passed_on(void **state)
 	memcpy(other, out, bytes);
 	h->member = 1;
 	assert_int_equal(take(w, w->now_ns, 0, other, bytes, &a), AGGREGATE_BAD);
-	h->operation = aggregate_operation(REDUCE_SUM, REDUCE_I8);
+	h->operation = 0;
 	h->bitmap = TOKEN + 1;
 	aggregate_seal(other, bytes);
 	assert_int_equal(take(w, w->now_ns, 0, other, bytes, &a), AGGREGATE_REFUSE);
-	assert_int_equal(a.header.flags, AGGREGATE_OTHER_SHAPE);
-	h->operation = 0;
+	assert_int_equal(a.header.flags, AGGREGATE_NO_KERNEL);
+	h->operation = aggregate_operation(REDUCE_SUM, REDUCE_I8);
 	aggregate_seal(other, bytes);
 	assert_int_equal(take(w, w->now_ns, 0, other, bytes, &a), AGGREGATE_REFUSE);
-	assert_int_equal(a.header.flags, AGGREGATE_NO_KERNEL);
+	assert_int_equal(a.header.flags, AGGREGATE_OTHER_SHAPE);
 	h->member = MEMBERS;
 	aggregate_seal(other, bytes);
 	assert_int_equal(take(w, w->now_ns, 0, other, bytes, &a), AGGREGATE_BAD);
@@ -607,6 +633,7 @@ static void hostile_headers_do_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unlike_lengths_are_refused_to_all),
 		cmocka_unit_test(every_operation_on_integers_is_exact),
 		cmocka_unit_test(floats_of_every_type_meet_in_any_order),
 		cmocka_unit_test(any_loss_gives_the_same_bytes_to_all),
