@@ -128,13 +128,15 @@ def fuzz_build():
 
 
 def configure(build, *options, env=None):
-    if not (build / "build.ninja").exists():
-        say(f"test: configuring {build.name}")
-        done = subprocess.run(["meson", "setup", build, ROOT, *options], env=env,
-                              capture_output=True, text=True)
-        if done.returncode:
-            raise Failure(f"meson could not configure {build}:\n{done.stdout}{done.stderr}")
-    else:  # what it knows of its tests must not be older than the sources
+    with one_at_a_time(build):
+        known = (build / "build.ninja").exists()
+        if not known:
+            say(f"test: configuring {build.name}")
+            done = subprocess.run(["meson", "setup", build, ROOT, *options], env=env,
+                                  capture_output=True, text=True)
+            if done.returncode:
+                raise Failure(f"meson could not configure {build}:\n{done.stdout}{done.stderr}")
+    if known:  # what it knows of its tests must not be older than the sources
         ninja(build, "build.ninja")
     return build
 
@@ -150,7 +152,8 @@ def ninja(build, *targets):
 
 @contextlib.contextmanager
 def one_at_a_time(build):
-    """Two of ninja would spoil each other's notes."""
+    """Two of ninja or meson would spoil each other's notes."""
+    build.mkdir(exist_ok=True)
     with open(build / "scripts-test.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
