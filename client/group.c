@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "deadline.h"
 #include "error.h"
+#include "group_work.h"
 #include "interrupt.h"
 
 /* *retried, unless NULL: an earlier control may have done it already. */
@@ -232,41 +233,25 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes)
 	return r;
 }
 
-/* Takes part in a round at a switch; the next request reports how that went. */
-static void group_adds(sar_member *m, const struct group_job *job, struct group_request *next)
-{
-	struct group_part part = {.group = m->join.name,
-				  .member = m->join.member,
-				  .count = m->count,
-				  .op = m->op,
-				  .dtype = m->dtype};
-	int r = group_switch_run(m->s, &m->at_switch, &part, job);
-	next->flags = r == 0 ? GROUP_SWITCHED : GROUP_UNSWITCHED;
-	next->job = job->round;
-	next->job_attempt = job->attempt;
-	next->job_error = (uint32_t)-r;
-}
-
 /* The requests of a pull until it is answered with a result: before that, with parts in rounds. */
 static int group_pull_answer(sar_member *m, int64_t until_ns, int64_t timeout_ns,
 			     struct group_answer *answer)
 {
-	struct group_request request = group_of_member(m, GROUP_PULL);
+	struct group_report report = {0};
 	for (;;) {
+		struct group_request request = group_of_pull(m, &report);
 		int64_t left = deadline_left_of(until_ns, timeout_ns);
 		bool retried = false;
 		/* a report must arrive, however long the part took */
-		if (request.flags && left < GROUP_REPORT_NS)
+		if (report.flags && left < GROUP_REPORT_NS)
 			left = GROUP_REPORT_NS;
-		request.flags |= GROUP_SWITCHABLE;
 		int r = group_member_call(m, &request, left, answer, &retried);
 		if (r < 0)
 			m->unsure = true;
 		if (r < 0 || answer->job.round == 0)
 			return r;
 		group_learn(m, answer);
-		request = group_of_member(m, GROUP_PULL);
-		group_adds(m, &answer->job, &request);
+		report = group_take_part(m, &answer->job);
 	}
 }
 

@@ -8,6 +8,8 @@
 #include "aggregate.h"
 #include "accumulate.h"
 #include "error.h"
+#include "handle.h"
+#include "interrupt.h"
 #include "internal/reduce.h"
 
 #define JOB_FIND_NS  1000000000	    /* for objects that are there */
@@ -23,9 +25,11 @@ static void job_result_name(const struct group_part *part, uint64_t round, uint3
 		snprintf(name + n, SAR_NAME_MAX + 1 - (size_t)n, ".%" PRIu32, attempt);
 }
 
-/* Gives up what it has. An object is deleted, unless it may be the result of its round. */
+/* Gives up what it has. An object is deleted, unless it may be the result of its round. That does
+ * not wait: the owner deletes what is left. */
 static void job_drop(sar *s, struct group_switch *w, bool wrong)
 {
+	struct session_request request = handle_request(SESSION_DELETE, &w->id);
 	struct error_kept words;
 	if (w->round == 0)
 		return;
@@ -33,7 +37,7 @@ static void job_drop(sar *s, struct group_switch *w, bool wrong)
 	error_keep(&words);
 	sar_release(s, &w->result);
 	if (w->put && wrong)
-		sar_delete(s, w->id);
+		mux_post(&s->mux, &request);
 	error_restore(&words);
 }
 
@@ -96,6 +100,8 @@ static int job_steps(struct group_switch *w, uint64_t bytes, unsigned members)
 			return r;
 		if (r > 0)
 			break;
+		if (interrupt_wanted())
+			return error_set(-EINTR, INTERRUPT_TEXT);
 		if (aggregate_ready(w->way) != ready) {
 			ready = aggregate_ready(w->way);
 			moved = now;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A member's part in a round that a switch makes, and what it has of it until the owner says that
- * this is the result. One thread at a time. Called by group.c; it knows nothing of policies.
+ * this is the result. One thread at a time. Only group_switch_run waits. It knows nothing of
+ * policies.
  */
 #ifndef SARISSA_CLIENT_GROUP_SWITCH_H
 #define SARISSA_CLIENT_GROUP_SWITCH_H

@@ -5,13 +5,13 @@
  * ends when there is another one, when there will be none, or with the last queue.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include "deadline.h"
 #include "error.h"
 #include "interrupt.h"
 #include "queue.h"
 #include "rejoin.h"
+#include "thread.h"
 
 #define JOINER_TURN_NS 1000000000 /* then it sees whether anybody still wants it */
 #define JOINER_REST_NS 100000000  /* after one that has failed for good, until the next */
@@ -51,20 +51,15 @@ static void *joiner_run(void *arg)
 	return NULL;
 }
 
-/* Under queues_lock. It takes no signals: these are the program's. */
+/* Under queues_lock. */
 static int joiner_start(struct sar *s)
 {
 	struct joiner *j = &s->joiner;
-	sigset_t all, before;
 	if (j->started)
 		pthread_join(j->thread, NULL); /* has ended, or is just about to */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	j->running = true;
-	j->started = pthread_create(&j->thread, NULL, joiner_run, s) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	j->running = j->started;
-	return j->started ? 0 : -EAGAIN;
+	int r = thread_begin(&j->thread, joiner_run, s);
+	j->started = j->running = r == 0; /* under the lock, as its end is */
+	return r;
 }
 
 void joiner_want(struct sar *s)

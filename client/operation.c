@@ -153,15 +153,19 @@ void op_work(struct op *op, op_step *step)
 	op_list_add(&op->queue->working, op);
 }
 
-/* In any thread, under the lock of mux. */
-static void op_ended(struct mux_call *call)
+void op_back(struct op *op)
 {
-	struct op *op = (struct op *)((char *)call - offsetof(struct op, call));
 	struct sar_queue *q = op->queue;
 	op->answered = atomic_load(&q->answered);
 	while (!atomic_compare_exchange_weak(&q->answered, &op->answered, op))
 		;
 	queue_signal(q);
+}
+
+/* In any thread, under the lock of mux. */
+static void op_ended(struct mux_call *call)
+{
+	op_back((struct op *)((char *)call - offsetof(struct op, call)));
 }
 
 /* The same: a watch has events. */
@@ -294,6 +298,11 @@ void op_answered(struct op *op)
 	struct sar_queue *q = op->queue;
 	const struct session_reply *reply = &op->call.result.reply;
 	int status = op->call.error ? op->call.error : reply->status;
+	if (op->state == OP_AWAY) {
+		op->state = OP_PARENT; /* in no list */
+		op->step(op, 0);
+		return;
+	}
 	q->out--;
 	op_watch_in(op);
 	queue_due_not(q, op);
@@ -361,7 +370,7 @@ void op_late(struct op *op)
 	op_broken(op, op_late_words(op));
 }
 
-static int op_cancelled_words(void)
+int op_cancelled_words(void)
 {
 	return error_set(-ECANCELED, "cancelled by sar_cancel");
 }

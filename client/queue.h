@@ -8,6 +8,7 @@
  *   free -> pending (a request waits to be sent) -> out (control has it) -> answered -> its step:
  *        pending again, or working (bytes are copied, some in each turn), or pinless (an answer
  *        waits for a pin), or done (its completion waits for sar_poll) -> free
+ *   away: a thread works for it, and comes back as an answer does.
  *   held: control had too many requests; pending again when others have been answered.
  */
 #ifndef SARISSA_CLIENT_QUEUE_H
@@ -30,6 +31,7 @@ enum op_state {
 	OP_PINLESS,
 	OP_WORKING,
 	OP_PARENT, /* its parts are under way */
+	OP_AWAY,   /* a thread works for it, which ends with op_back */
 	OP_DONE,
 };
 
@@ -191,8 +193,10 @@ void op_finish(struct op *op, int result);
 void op_fail(struct op *op, int result);
 /* Sends its request, if the socket has room: 0, -EAGAIN, or it is dealt with otherwise. */
 int op_send(struct op *op);
-/* Its answer is here, whatever it is. */
+/* Its answer is here, whatever it is, or its thread has ended. */
 void op_answered(struct op *op);
+/* It is answered in the next turn. Any thread, no lock. */
+void op_back(struct op *op);
 /* It cannot go on, as the words say. */
 void op_broken(struct op *op, int error);
 /* What it has got, or was creating, is given back. */
@@ -203,6 +207,8 @@ void op_tell_cancelled(struct sar *s, uint32_t seq);
 void op_late(struct op *op);
 /* Nobody wants it any more. False: it has ended, or cannot be taken back now. */
 bool op_cancel(struct op *op);
+/* Why it ends then: -ECANCELED. */
+int op_cancelled_words(void);
 /* It is in no list, and mux has none of it. */
 void op_stop(struct op *op);
 /* Makes op->request one of that kind, about op->id, and keeps its name. */
@@ -267,8 +273,9 @@ void op_watch_free(struct op *op);
 struct iovec op_group_bytes(const struct op *op);
 /* Whether -EAGAIN is the owner's answer, and does not mean that the node has no room. */
 bool op_group_refuses(const struct op *op);
-/* Whether a cancelled operation has to hear its answer first. */
-bool op_group_stays(const struct op *op);
+/* Whether a cancelled operation has to hear its answer, or its thread, first. That is told to end.
+ */
+bool op_group_stays(struct op *op);
 /* The queue is closed: its member is free again, or leaves. */
 void op_group_release(struct op *op);
 void op_group_free(struct op *op);

@@ -9,6 +9,7 @@
  *            -EEXIST of the PUT: DELETE -> PUT; -ESTALE of the GROUP: JOIN again -> GROUP
  *            refused: DELETE -> done, with the words of the refusal
  *   PULL     GROUP -> GET of the result -> done; deleted meanwhile: again
+ *            a part at a switch: a thread takes part -> GROUP; it may have the result then
  *   CONTRIBUTORS  GET of the decision -> done
  */
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include "error.h"
 #include "get.h"
 #include "group.h"
+#include "group_work.h"
 #include "queue.h"
 
 struct op_group {
@@ -33,6 +35,8 @@ struct op_group {
 	sar_contributor *contributor;
 	unsigned room, count, tries;
 	struct iovec data;
+	struct group_work work;
+	struct group_report report; /* to be told by the next pull */
 	int64_t until_ns;
 	bool nowait;
 	bool heard;	/* an earlier request may have been */
@@ -64,9 +68,11 @@ bool op_group_refuses(const struct op *op)
 }
 
 /* A member that nobody would know of must not stay in the group: the answer is waited for. */
-bool op_group_stays(const struct op *op)
+bool op_group_stays(struct op *op)
 {
-	return op->kind == SAR_OP_GROUP_LEAVE ||
+	if (op->state == OP_AWAY)
+		atomic_store(&op->group->work.stop, true);
+	return op->state == OP_AWAY || op->kind == SAR_OP_GROUP_LEAVE ||
 	       (op->kind == SAR_OP_GROUP_JOIN && op->state == OP_OUT);
 }
 
@@ -75,6 +81,10 @@ void op_group_release(struct op *op)
 	struct op_group *g = op->group;
 	bool done = op->state == OP_DONE;
 	sar_member *m = g ? g->m : NULL;
+	if (g) {
+		atomic_store(&g->work.stop, true);
+		group_work_join(&g->work);
+	}
 	if (m && !done) {
 		m->busy = false;
 		m->unsure = true;
@@ -136,7 +146,7 @@ static void member_answered(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	g->heard |= op->retried || status == -ESTALE;
-	if (status == -ESTALE && !g->announced) {
+	if (status == -ESTALE && !g->announced && !op->cancelled) {
 		g->announced = true;
 		group_request(op, &g->m->join, member_announced);
 		return;
@@ -154,9 +164,13 @@ static void member_repeat(struct op *op)
 		group_request(op, &ask, member_answered);
 		return;
 	}
-	ask = group_of_member(g->m, GROUP_PULL);
+	ask = group_of_pull(g->m, &g->report);
 	op->nowait = g->nowait;
 	op->until_ns = g->until_ns;
+	if (g->report.flags) { /* it must arrive, however long the part took */
+		int64_t least = deadline_after(GROUP_REPORT_NS);
+		op->until_ns = op->cancelled || least > g->until_ns ? least : g->until_ns;
+	}
 	group_send(op, &ask, member_answered);
 }
 
@@ -334,17 +348,50 @@ static void pull_got(struct op *op, int status)
 		group_end(op, status);
 }
 
+static void part_back(void *op)
+{
+	op_back(op);
+}
+
+/* The thread has ended. */
+static void part_ended(struct op *op, int status)
+{
+	struct op_group *g = op->group;
+	group_work_join(&g->work);
+	g->report = g->work.report;
+	member_request(op, pull_answered);
+}
+
+static void part_begin(struct op *op)
+{
+	struct op_group *g = op->group;
+	group_learn(g->m, &g->answer);
+	op->step = part_ended;
+	op->state = OP_AWAY;
+	g->work =
+		(struct group_work){.m = g->m, .job = g->answer.job, .ended = part_back, .arg = op};
+	group_work_begin(&g->work);
+}
+
 static void pull_answered(struct op *op, int status)
 {
 	struct op_group *g = op->group;
+	g->report = (struct group_report){0};
+	if (op->cancelled)
+		status = op_cancelled_words();
 	if (status < 0) {
 		g->m->unsure = true;
 		group_end(op, group_pull_late(g->m, status));
 		return;
 	}
+	if (g->answer.job.round) {
+		part_begin(op);
+		return;
+	}
 	group_pulled(g->m, &g->answer, g->pulled, &op->id);
 	op->value = g->answer.round;
-	if (op->value == 0) {
+	if (op->value == 0 || group_switch_take(g->m->s, &g->m->at_switch, g->answer.round,
+						g->answer.attempt, &op->buffer)) {
 		group_end(op, 0);
 		return;
 	}

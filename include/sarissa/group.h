@@ -163,7 +163,7 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
  * last contribution, unless others must still close the round of it, and the member is under asp or
  * ssp, or the policy has changed since that round opened.
  * While a switch makes the round, the calling thread sends this member's contribution, and the call
- * may take longer than its timeout. The nodes make rounds of members that pull by queues.
+ * may take longer than its timeout.
  *
  * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.
@@ -260,6 +260,11 @@ int sar_submit_group_push(sar_queue *q, sar_member *m, const void *data, uint64_
 /*
  * Submits a sar_group_pull. *out is set when the completion comes, but for out->buffer: the result
  * is the completion's buffer, and its value the round.
+ *
+ * While a switch makes the round, a thread of the library sends this member's contribution, and the
+ * completion may come later than the timeout. The thread ends before the completion comes. A pull
+ * that is cancelled, or whose queue is closed, gives its part up within a second; sar_queue_close
+ * waits for that. The nodes make the round if the switch cannot without it.
  */
 int sar_submit_group_pull(sar_queue *q, sar_member *m, int64_t timeout_ns, sar_group_result *out,
 			  uint64_t user_data);

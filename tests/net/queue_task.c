@@ -6,14 +6,16 @@
  *     queue_task wait COUNT PREFIX     gets of others' objects, over the descriptor
  *     queue_task put COUNT PREFIX      puts them at once
  *     queue_task all RANK NODES        an allreduce, a gather and a broadcast of all ranks
+ *     queue_task member RANK GROUP     one of a group, as Member in test_groups.py
  */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "sarissa/group.h"
 #include "sarissa/sarissa.h"
 
-enum { BYTES = 100, ROUNDS = 3, FLOATS = 100000, SOME = 64 };
+enum { BYTES = 100, ROUNDS = 3, FLOATS = 100000, SOME = 64, ELEMENTS = 3000 };
 
 static sar *s;
 
@@ -202,6 +204,51 @@ static void all(unsigned rank, unsigned nodes)
 	say("right");
 }
 
+static sar_completion ended(sar_queue *q, int submitted)
+{
+	sar_completion c;
+	MUST(submitted == 0);
+	MUST(sar_poll_wait(q, &c, 1, 1, SAR_FOREVER) == 1);
+	if (c.result < 0) {
+		printf("operation %u: %s\n", c.op, c.detail);
+		exit(1);
+	}
+	return c;
+}
+
+static void member(unsigned rank, const char *group)
+{
+	static double own[ELEMENTS];
+	sar_queue *q;
+	sar_member *m;
+	sar_group_result result;
+	char line[32];
+	unsigned pushed = 0;
+	for (unsigned i = 0; i < ELEMENTS; i++)
+		own[i] = 1;
+	for (unsigned i = 0; i < ELEMENTS * rank; i++)
+		own[i % ELEMENTS] *= 1000;
+	MUST(sar_queue_open(s, 8, &q) == 0);
+	ended(q, sar_submit_group_join(q, group, NULL, &m, 0));
+	printf("%llu\n", (unsigned long long)sar_member_number(m));
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin) && strcmp(line, "leave\n") != 0) {
+		double total[2] = {0};
+		for (int left = atoi(line); left > 0; left--, pushed++) {
+			ended(q, sar_submit_group_push(q, m, own, sizeof(own), 0));
+			sar_completion c =
+				ended(q, sar_submit_group_pull(q, m, 30000000000, &result, 0));
+			total[0] = ((const double *)c.buffer.data)[0];
+			total[1] = ((const double *)c.buffer.data)[ELEMENTS - 1];
+			sar_release(s, &c.buffer);
+		}
+		printf("%.0f %.0f %u 0 0\n", total[0], total[1], pushed);
+		fflush(stdout);
+	}
+	ended(q, sar_submit_group_leave(q, m, 0));
+	sar_queue_close(q);
+}
+
 int main(int argc, char **argv)
 {
 	MUST(argc >= 3);
@@ -213,6 +260,8 @@ int main(int argc, char **argv)
 		wait_all(count, argv[3]);
 	else if (strcmp(argv[1], "put") == 0)
 		put(count, argv[3]);
+	else if (strcmp(argv[1], "member") == 0)
+		member(count, argv[3]);
 	else
 		all(count, (unsigned)atoi(argv[3]));
 	sar_close(s);

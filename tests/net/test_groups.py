@@ -7,11 +7,12 @@ power of 1000, so the last total says how often each was counted."""
 
 import os
 import signal
+import subprocess
 import time
 
 import netlib
 from lib import network, nodes, process
-from netlib import Cluster, Task
+from netlib import Cluster, Task, build_dir
 
 NODES = 4
 
@@ -33,15 +34,49 @@ for line in sys.stdin:
 member.leave()
 """
 
+# Two members on one queue.
+COROUTINES = """
+import asyncio, numpy, sarissa.aio
+async def main():
+  async with sarissa.aio.open() as node:
+    group = await node.group("GROUP")
+    members = [await group.join() for _ in RANKS]
+    say("0")
+    pushed = 0
+    async def one(member, rank, count):
+      for _ in range(count):
+        await member.push(numpy.full(group.count, 1000.0 ** rank))
+        result = await member.pull(timeout=30)
+      return result.array[0], result.array[-1]
+    loop = asyncio.get_running_loop()
+    while (line := (await loop.run_in_executor(None, sys.stdin.readline)).strip()) != "leave":
+      first, last = (await asyncio.gather(*[one(m, r, int(line)) for m, r in zip(members, RANKS)]))[0]
+      pushed += int(line)
+      say(f"{first:.0f} {last:.0f} {pushed} 0 0")
+    for member in members:
+      await member.leave()
+asyncio.run(main())
+"""
+
 CREATE = "node.create_group('t', 'f64', 100, policy='bsp', members=4, results='total')\nsay('made')\n"
 INFO = "import json\nsay(json.dumps(node.group('t').info()))\n"
+
+
+class Program(Task):
+    """A command in the place of Python code."""
+
+    def __init__(self, cluster, node, *command):
+        self.child = cluster.start(node, *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 class Member:
     def __init__(self, cluster, rank, group="t"):
         self.rank, self.pushed, self.total = rank, 0, 0
-        self.task = Task(cluster, rank, MEMBER.replace("RANK", str(rank)).replace("GROUP", group))
+        self.task = self.begun(cluster, group)
         self.number = int(self.task.heard())
+
+    def begun(self, cluster, group):
+        return Task(cluster, self.rank, MEMBER.replace("RANK", str(self.rank)).replace("GROUP", group))
 
     def begin(self, rounds):
         self.task.child.stdin.write(f"{rounds}\n")
@@ -57,6 +92,18 @@ class Member:
     def leave(self):
         self.begin("leave")
         self.task.end()
+
+
+class QueueMember(Member):
+    def begun(self, cluster, group):
+        return Program(cluster, self.rank, build_dir() / "tests/net/queue_task", "member", self.rank, group)
+
+
+class Coroutines(Member):
+    """Of this rank and the next."""
+
+    def begun(self, cluster, group):
+        return Task(cluster, self.rank, COROUTINES.replace("RANKS", f"({self.rank}, {self.rank + 1})").replace("GROUP", group))
 
 
 def rounds(members, count, meanwhile=None):
@@ -105,21 +152,38 @@ def shown(cluster):
     return netlib.json.loads(cluster.must(0, "sarissa", "group", "show", "s", "--json"))
 
 
-def rounds_by_switch(cluster, members, more):
-    """Runs rounds until the switch has made so many more of them: members that are late are not waited for."""
-    before = now = shown(cluster)["switched"]
+def rounds_until(cluster, members, what, least):
+    """Runs rounds until so many have been made by the switch or have fallen: members that are late are not waited for."""
     for _ in range(50):
-        rounds(members, 4)
-        now = shown(cluster)["switched"]
-        if now >= before + more:
+        if (now := shown(cluster)[what]) >= least:
             return now
-    raise AssertionError(f"the switch has made {now - before} of 200 rounds")
+        rounds(members, 4)
+    raise AssertionError(f"{what}: {now} after 200 rounds, not {least}")
+
+
+def rounds_by_switch(cluster, members, more):
+    return rounds_until(cluster, members, "switched", shown(cluster)["switched"] + more)
+
+
+def rounds_after_switch(cluster, members):
+    """The switch dies in the middle of rounds."""
+    def kill():
+        begun = shown(cluster)["round"]
+        netlib.wait_for(lambda: shown(cluster)["round"] > begun + 2, netlib.PATIENCE_S, "rounds go on")
+        os.kill(process.alive(nodes.switch_file(cluster.config, "pid")), signal.SIGKILL)
+
+    rounds(members, 60, kill)
+    return rounds_until(cluster, members, "fallen", 1)
+
+
+def create_switched(cluster, members):
+    cluster.must(0, "sarissa", "group", "create", "s", "--count", 3000, "--dtype", "f64", "--members", members, "--total",
+                 "--switch", network.aggregator_ip())
 
 
 def a_switch_makes_rounds(cluster):
     """Under bsp and k-of-n; and when it is killed in the middle, the nodes make them: nothing counts twice."""
-    cluster.must(0, "sarissa", "group", "create", "s", "--count", 3000, "--dtype", "f64", "--members", 3, "--total",
-                 "--switch", network.aggregator_ip())
+    create_switched(cluster, 3)
     members = [Member(cluster, rank, "s") for rank in range(3)]
     rounds_by_switch(cluster, members, 3)
     all_counted(members)
@@ -127,15 +191,10 @@ def a_switch_makes_rounds(cluster):
     made = rounds_by_switch(cluster, members, 2)
     all_counted(members)
 
-    def kill():
-        begun = shown(cluster)["round"]
-        netlib.wait_for(lambda: shown(cluster)["round"] > begun + 2, netlib.PATIENCE_S, "rounds go on")
-        os.kill(process.alive(nodes.switch_file(cluster.config, "pid")), signal.SIGKILL)
-
-    rounds(members, 60, kill)
+    rounds_after_switch(cluster, members)
     all_counted(members)
     seen = shown(cluster)
-    assert seen["switched"] >= made and seen["fallen"] >= 1 and seen["switched"] < seen["rounds"], seen
+    assert seen["switched"] >= made and seen["switched"] < seen["rounds"], seen
     text = cluster.must(0, "sarissa", "group", "show", "s")
     assert f"{seen['switched']} rounds by a switch" in text, text
     for member in members:
@@ -186,6 +245,24 @@ def a_group_counts_each_contribution_once():
         return f"total {total}; {switched}"
 
 
+def queues_and_coroutines_use_the_switch():
+    """Members that wait in calls, in a queue and in coroutines of one queue make rounds together, with the switch
+    and when it has died."""
+    with Cluster(3, "--switch", "dpdk", "--vdev", "udp") as cluster:
+        create_switched(cluster, 4)
+        members = [Member(cluster, 0, "s"), QueueMember(cluster, 1, "s"), Coroutines(cluster, 2, "s")]
+        made = rounds_by_switch(cluster, members, 40)
+        of = shown(cluster)["rounds"]
+        total = all_counted(members)
+        assert counted(total, 3) == members[2].pushed
+        fallen = rounds_after_switch(cluster, members)
+        total = all_counted(members)
+        assert counted(total, 3) == members[2].pushed
+        for member in members:
+            member.leave()
+        return f"{made} of {of} rounds by the switch, later {fallen} fell to the nodes; total {total}"
+
+
 def owned_elsewhere(cluster, not_by=0):
     """A group of 400 KB totals whose owner is another node: (its name, its owner)."""
     for n in range(64):
@@ -221,4 +298,4 @@ def an_owner_dies_with_its_member():
 
 
 netlib.need_root()
-netlib.run(a_group_counts_each_contribution_once, an_owner_dies_with_its_member)
+netlib.run(a_group_counts_each_contribution_once, queues_and_coroutines_use_the_switch, an_owner_dies_with_its_member)

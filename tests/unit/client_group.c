@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups in a queue, with a fake control that answers as a script says: owners that do not know a
  * member, answers that are lost, operations that are cancelled, queues that are closed. */
+#include <dirent.h>
 #include <errno.h>
 #include "client_test.h"
-#include "group_switch.h"
+#include "group.h"
 #include "internal/group.h"
 #include "sarissa/group.h"
 
@@ -17,6 +18,9 @@ static struct {
 	struct group_request heard[HEARD_MAX];
 	_Atomic unsigned count;
 	uint64_t round;
+	uint32_t attempt;
+	unsigned jobs; /* so many pulls are answered with this one */
+	struct group_job job;
 	unsigned members; /* of INFO */
 	struct session_request last;
 } owner;
@@ -57,9 +61,14 @@ static bool group_hook(struct fake *f, int conn, const struct session_request *r
 	packet.answer = (struct group_answer){.count = 4,
 					      .dtype = SAR_I32,
 					      .round = owner.round,
+					      .attempt = owner.attempt,
 					      .version = 7,
 					      .live = owner.members,
 					      .clock = r->clock};
+	if (r->step == GROUP_PULL && owner.jobs > 0) {
+		owner.jobs--;
+		packet.answer.job = owner.job;
+	}
 	for (uint32_t m = r->cursor; r->step == GROUP_INFO && m < owner.members; m++) {
 		if (packet.answer.page == GROUP_PAGE) {
 			packet.answer.cursor = m;
@@ -91,6 +100,8 @@ static sar_queue *queue_open(struct client *c)
 	c->fake.hook = group_hook;
 	OWNER_SAYS(0);
 	owner.round = 0;
+	owner.attempt = 0;
+	owner.jobs = 0;
 	owner.members = 0;
 	assert_int_equal(sar_queue_open(c->s, 8, &q), 0);
 	return q;
@@ -337,6 +348,178 @@ static void a_pull_without_a_timeout_does_not_wait(void **state)
 	sar_queue_close(q);
 }
 
+/* ---- rounds at a switch -----------------------------------------------------------------------
+ */
+
+/* A part that waits for a second, for a contribution that is not there. */
+static const struct group_job waiting = {
+	.round = 1, .clock = 9, .attempt = 2, .member = 1, .members = 2};
+
+static void until_at_work(struct client *c, sar_queue *q, unsigned parts)
+{
+	while (fake_waiting(&c->fake) < parts)
+		sar_poll_wait(q, NULL, 0, 0, ms);
+}
+
+static void expect_report(unsigned i, uint32_t flags, int error)
+{
+	assert_int_equal(owner.heard[i].step, GROUP_PULL);
+	assert_int_equal(owner.heard[i].flags, GROUP_SWITCHABLE | flags);
+	assert_int_equal(owner.heard[i].job, flags ? owner.job.round : 0);
+	assert_int_equal(owner.heard[i].job_attempt, flags ? owner.job.attempt : 0);
+	assert_int_equal(owner.heard[i].job_error, error);
+}
+
+static unsigned threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned count = 0;
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+/* It is deleted without waiting for that. */
+static void until_deleted(struct client *c, sar_id id)
+{
+	sar_buffer b;
+	int r;
+	while ((r = sar_get(c->s, id, 0, &b)) == 0)
+		sar_release(c->s, &b);
+	assert_int_equal(r, -ENOENT);
+}
+
+static void a_pull_tells_that_the_switch_is_silent(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	sar_group_result result;
+	unsigned before = threads();
+	assert_int_equal(sar_submit_group_push(q, m, numbers, 16, 5), 0);
+	one(q, SAR_OP_GROUP_PUSH, 0);
+	OWNER_SAYS(0, 0);
+	owner.job = (struct group_job){.round = 1, .clock = 1, .members = 2, .ip = 0x0100007f};
+	owner.jobs = 1;
+	owner.round = 1;
+	put_object(c, ".group/g/r/1", numbers, 16);
+	/* the report goes out though the time is over by then */
+	assert_int_equal(sar_submit_group_pull(q, m, 100 * ms, &result, 5), 0);
+	while (owner.count < 2)
+		sar_poll_wait(q, NULL, 0, 0, ms);
+	expect_report(0, 0, 0);
+	expect_report(1, GROUP_UNSWITCHED, ENETUNREACH);
+	sar_completion done;
+	assert_int_equal(sar_poll_wait(q, &done, 1, 1, SAR_FOREVER), 1);
+	sar_release(c->s, &done.buffer);
+	assert_int_equal(threads(), before);
+	assert_int_equal(sar_group_leave(m), 0);
+	sar_queue_close(q);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
+/* Parts wait for each other, also those of one queue. One that is cancelled does not. */
+static void each_pull_at_a_switch_has_a_thread(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *first = join(q), *second = join(q);
+	sar_group_result result[2];
+	sar_completion done;
+	owner.job = waiting;
+	owner.jobs = 2;
+	assert_int_equal(sar_submit_group_pull(q, first, SAR_FOREVER, &result[0], 6), 0);
+	until_at_work(c, q, 1);
+	assert_int_equal(sar_submit_group_pull(q, second, SAR_FOREVER, &result[1], 5), 0);
+	until_at_work(c, q, 2);
+	assert_int_equal(sar_cancel(q, 5), 1);
+	one(q, SAR_OP_GROUP_PULL, -ECANCELED); /* before the one that began earlier */
+	expect_report(2, GROUP_UNSWITCHED, ETIMEDOUT);
+	assert_int_equal(sar_poll_wait(q, &done, 1, 1, SAR_FOREVER), 1);
+	assert_int_equal(done.user_data, 6);
+	assert_int_equal(done.result, 0);
+	expect_report(3, GROUP_UNSWITCHED, ETIMEDOUT);
+	assert_int_equal(sar_group_leave(first), 0);
+	assert_int_equal(sar_group_leave(second), 0);
+	sar_queue_close(q);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
+static void a_queue_that_is_closed_ends_its_parts(void **state)
+{
+	struct client *c = *state;
+	unsigned before = threads();
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	sar_group_result result;
+	owner.job = waiting;
+	owner.jobs = 1;
+	assert_int_equal(sar_submit_group_pull(q, m, SAR_FOREVER, &result, 5), 0);
+	until_at_work(c, q, 1);
+	sar_queue_close(q);
+	assert_int_equal(threads(), before);
+	assert_int_equal(sar_group_pull(m, SAR_FOREVER, &result), 0);
+	expect_report(1, 0, 0); /* without one the owner lets the nodes make the round */
+	assert_int_equal(sar_group_leave(m), 0);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
+static void a_pull_at_a_switch_goes_on_at_the_next_control(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	sar_group_result result;
+	OWNER_SAYS(0, -ESTALE, 0, 0);
+	owner.job = waiting;
+	owner.jobs = 1;
+	assert_int_equal(sar_submit_group_pull(q, m, SAR_FOREVER, &result, 5), 0);
+	until_at_work(c, q, 1);
+	fake_kill(&c->fake);
+	fake_restart(&c->fake, true);
+	one(q, SAR_OP_GROUP_PULL, 0);
+	EXPECT_STEPS(GROUP_PULL, GROUP_PULL, GROUP_JOIN, GROUP_PULL);
+	expect_report(3, GROUP_UNSWITCHED, ETIMEDOUT);
+	assert_int_equal(sar_group_leave(m), 0);
+	sar_queue_close(q);
+}
+
+/* The member has the result of its part, when that is the one of the round. */
+static void a_result_of_a_part_is_not_got_again(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	sar_group_result result;
+	sar_completion done;
+	owner.round = 3;
+	for (unsigned i = 0; i < 2; i++) {
+		put_object(c, ".group/g/r/3.256", numbers, 16);
+		m->at_switch = (struct group_switch){.round = 3,
+						     .attempt = GROUP_BY_SWITCH,
+						     .put = true,
+						     .id = test_id(".group/g/r/3.256")};
+		assert_int_equal(sar_get(c->s, m->at_switch.id, 0, &m->at_switch.result), 0);
+		const void *own = m->at_switch.result.data;
+		owner.attempt = i == 0 ? GROUP_BY_SWITCH : 0;
+		if (i == 1) /* the nodes have made it, and the other one goes */
+			put_object(c, ".group/g/r/3", numbers, 16);
+		assert_int_equal(sar_submit_group_pull(q, m, 1000 * ms, &result, 5), 0);
+		done = one(q, SAR_OP_GROUP_PULL, 0);
+		assert_memory_equal(done.buffer.data, numbers, 16);
+		assert_int_equal(result.through, i == 0);
+		assert_int_equal(done.buffer.data == own, i == 0);
+		sar_release(c->s, &done.buffer);
+		if (i == 0)
+			assert_int_equal(sar_delete(c->s, test_id(".group/g/r/3.256")), 0);
+	}
+	until_deleted(c, test_id(".group/g/r/3.256"));
+	assert_int_equal(sar_group_leave(m), 0);
+	sar_queue_close(q);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
 /* The next job comes before a pull was answered with the last one's result: it may be published. */
 static void a_job_of_another_size_leaves_an_earlier_result(void **state)
 {
@@ -359,7 +542,7 @@ static void a_job_of_another_size_leaves_an_earlier_result(void **state)
 	w.round = 3; /* an attempt of this round has failed */
 	w.result = b;
 	assert_int_equal(group_switch_run(c->s, &w, &part, &job), -EINVAL);
-	assert_int_equal(sar_get(c->s, w.id, 0, &b), -ENOENT);
+	until_deleted(c, w.id);
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
@@ -374,6 +557,11 @@ int main(void)
 		test_client(who_leaves_leaves),
 		test_client(a_queue_that_is_closed_gives_members_back),
 		test_client(a_pull_without_a_timeout_does_not_wait),
+		test_client(a_pull_tells_that_the_switch_is_silent),
+		test_client(each_pull_at_a_switch_has_a_thread),
+		test_client(a_queue_that_is_closed_ends_its_parts),
+		test_client(a_pull_at_a_switch_goes_on_at_the_next_control),
+		test_client(a_result_of_a_part_is_not_got_again),
 		test_client(a_job_of_another_size_leaves_an_earlier_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
