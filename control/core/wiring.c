@@ -100,6 +100,7 @@ static void wiring_node_dead(struct control *c, struct node *n)
 static void wiring_node_back(struct control *c, struct node *n)
 {
 	directory_node_dead(&c->directory->shard, n->number, false);
+	replica_retry(c);
 }
 
 static void wiring_node_gone(struct control *c, struct node *n)
@@ -115,6 +116,7 @@ static void wiring_node_gone(struct control *c, struct node *n)
 
 static void wiring_node_reborn(struct control *c, struct node *n)
 {
+	replica_retry(c);
 	if (n != c->cluster->self && !join_is_guest(c, n)) {
 		directory_node_doubt(&c->directory->shard, n->number);
 		watchers_drop(&c->directory->shard, n->number);

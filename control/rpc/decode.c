@@ -158,6 +158,7 @@ static bool decode_have(const Rpc__Have *in, struct message_have *out)
 	out->create = in->create != 0;
 	out->pinned = in->pinned != 0;
 	out->pin_lost = in->pin_lost != 0;
+	out->appointed = in->appointed != 0;
 	out->made = in->made != 0;
 	out->rate = in->rate;
 	out->epoch = in->epoch;

@@ -59,6 +59,7 @@ static void encode_have(const struct message_have *m, Rpc__Lease *lease, Rpc__Ha
 	out->create = m->create != 0;
 	out->pinned = m->pinned != 0;
 	out->pin_lost = m->pin_lost != 0;
+	out->appointed = m->appointed != 0;
 	out->made = m->made != 0;
 	out->name = encode_text(m->name, sizeof(m->name));
 	out->meta = encode_meta(&m->meta);

@@ -257,6 +257,7 @@ static struct message_have have_sample(void)
 				    .create = 1,
 				    .pinned = 1,
 				    .pin_lost = 1,
+				    .appointed = 1,
 				    .made = 1,
 				    .epoch = UINT64_MAX,
 				    .value = value,

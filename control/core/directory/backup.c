@@ -80,6 +80,7 @@ static void backup_done(struct control *c, struct entry *e, struct node *n, bool
 	if (copy && kept) {
 		directory_copy_state(copy, MESSAGE_COPY_COMPLETE, false);
 		copy->pinned = true;
+		copy->appointed = false;
 	} else if (copy && copy->by_value) {
 		directory_copy_remove(d, copy);
 	}

@@ -203,6 +203,12 @@ static void directory_have_rate(struct directory *d, uint32_t node, const struct
 	linkstats_saw_rate(d->links, node, other, have->rate, have->size);
 }
 
+static void directory_copy_pin(struct copy *copy, const struct message_have *have)
+{
+	copy->pinned = have->pinned;
+	copy->appointed = have->appointed;
+}
+
 static bool directory_have_copy(struct directory *d, uint32_t node, const struct message_have *have,
 				struct entry *e)
 {
@@ -212,14 +218,14 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 		directory_waiter_forget(d, e, node);
 	if (have->state == MESSAGE_COPY_COMPLETE && copy)
 		directory_copy_state(copy, copy->state, false);
-	if (copy && have->pinned)
-		copy->pinned = true;
+	if (copy && (have->pinned || !copy->pinned))
+		directory_copy_pin(copy, have);
 	if (copy && copy->state == MESSAGE_COPY_COMPLETE)
 		return true; /* an older message, late */
 	if (have->state != MESSAGE_COPY_PARTIAL) {
 		copy = directory_copy_add(d, e, node, have->state);
 		if (copy)
-			copy->pinned = have->pinned;
+			directory_copy_pin(copy, have);
 		return copy != NULL;
 	}
 	if (copy && copy->upstreams)
@@ -231,27 +237,6 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	for (uint32_t i = 0; i < have->also_count; i++)
 		directory_have_upstream(d, copy, have->also[i]);
 	return true;
-}
-
-/* Node + 1 of the pinned replica. If the requester says that it is lost, and there is no other, the
- * requester's copy becomes the pinned replica. The owner decides, so of several requesters one
- * gets it. */
-static uint32_t directory_pinned(const struct directory *d, const struct entry *e,
-				 uint32_t requester, bool pin_lost)
-{
-	struct copy *own = directory_copy(e, requester);
-
-	list_each(l, after, &e->copies)
-	{
-		const struct copy *copy = list_item(l, struct copy, of_entry);
-
-		if (copy->pinned && d->nodes[copy->node].up)
-			return copy->node + 1;
-	}
-	if (!pin_lost || own == NULL || own->state != MESSAGE_COPY_COMPLETE)
-		return 0;
-	own->pinned = true;
-	return requester + 1;
 }
 
 /* Whether the object has just become complete: then a client waits for this answer. */
@@ -346,7 +331,7 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 		d->out.crowded(d->out.arg);
 	directory_copy(e, node)->epoch = d->nodes[node].epoch;
 	answer.reply.generation = e->generation;
-	answer.reply.pinned = directory_pinned(d, e, node, have->pin_lost);
+	answer.reply.pinned = directory_pinned(d, e, node, have);
 	directory_have_answer(d, e, node, &answer, fresh);
 	directory_serve(d, e);
 	directory_noted(d, e);

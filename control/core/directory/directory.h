@@ -46,6 +46,7 @@ struct copy {
 	uint32_t state;	  /* enum message_copy_state */
 	uint32_t depth;	  /* PARTIAL: hops from a complete copy, when its booking was made */
 	bool pinned;	  /* its node never evicts it */
+	bool appointed;	  /* the directory has made it so; without pinned: its node may still do */
 	bool fed;	  /* it has, or had, an upstream */
 	bool alone;	  /* PARTIAL: its only upstream was complete, and fed no other copy */
 	bool by_value;	  /* COMPLETE: the value is on the way; it cannot feed others yet */
@@ -428,6 +429,14 @@ uint32_t directory_slots(struct directory *d, struct entry *e);
 bool directory_inline(struct directory *d, struct entry *e, const struct waiter *w);
 /* The object ends: its number of receivers is the estimate for the next of its size. */
 void directory_learn(struct directory *d, struct entry *e);
+
+/* ---- pins.c ---------------------------------------------------------------------------------- */
+
+/* The answer to a HAVE: node + 1 of the pinned replica, or 0. If the requester says that it is
+ * lost, and there is no other, the requester's copy becomes the pinned replica. The owner decides,
+ * so of several requesters one gets it. */
+uint32_t directory_pinned(const struct directory *d, struct entry *e, uint32_t requester,
+			  const struct message_have *have);
 
 /* ---- query.c --------------------------------------------------------------------------------- */
 

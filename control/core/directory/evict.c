@@ -9,7 +9,7 @@ enum { EVICT_STEP = 1024 }; /* copies scanned per HAVE */
 /* ---- the directory -------------------------------------------------------------------------- */
 
 /* The connected node with the pinned replica, or MESSAGE_NODE_NONE. */
-static uint32_t directory_pinned(const struct directory *d, const struct entry *e)
+static uint32_t directory_pinned_live(const struct directory *d, const struct entry *e)
 {
 	list_each(l, after, &e->copies)
 	{
@@ -28,8 +28,9 @@ static bool directory_cached(const struct directory *d, const struct copy *copy)
 {
 	const struct directory_node *n = &d->nodes[copy->node];
 
-	return !copy->pinned && copy->state == MESSAGE_COPY_COMPLETE && !copy->by_value &&
-	       copy->sending == 0 && n->up && !n->silent && !copy->entry->reserved;
+	return !copy->pinned && !copy->appointed && copy->state == MESSAGE_COPY_COMPLETE &&
+	       !copy->by_value && copy->sending == 0 && n->up && !n->silent &&
+	       !copy->entry->reserved;
 }
 
 bool directory_evict(struct directory *d)
@@ -40,7 +41,7 @@ bool directory_evict(struct directory *d)
 
 		if (!list_linked(&copy->of_entry) || !directory_cached(d, copy))
 			continue;
-		pinned = directory_pinned(d, copy->entry);
+		pinned = directory_pinned_live(d, copy->entry);
 		d->evicting = pinned != MESSAGE_NODE_NONE && d->out.evict(d->out.arg, copy, pinned);
 	}
 	return d->evicting;
@@ -60,7 +61,7 @@ bool directory_evicts(const struct directory *d, const struct message_object *o,
 	const struct copy *copy = directory_copy_of(d, o, node);
 
 	return copy && directory_cached(d, copy) &&
-	       directory_pinned(d, copy->entry) != MESSAGE_NODE_NONE;
+	       directory_pinned_live(d, copy->entry) != MESSAGE_NODE_NONE;
 }
 
 void directory_evicted(struct directory *d, const struct message_object *o, uint32_t node)

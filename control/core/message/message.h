@@ -19,7 +19,7 @@
 #include "plan.h"
 
 enum {
-	MESSAGE_VERSION = 17,
+	MESSAGE_VERSION = 18,
 	MESSAGE_TEXT_MAX = 255,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -186,11 +186,13 @@ struct message_have {
 	const uint8_t *value;
 	uint32_t value_bytes; /* size of the object, or 0 */
 	uint32_t has_value;
-	uint64_t rate;		    /* COMPLETE: receive rate, bytes per second; 0: unknown */
-	uint32_t pinned;	    /* 1: the pinned replica (store/replica.h) */
-	uint32_t pin_lost;	    /* 1: the pinned replica is lost: name another node, or this */
-	uint32_t made;		    /* 1: a reduce is making it: for its coordinator only */
-	uint64_t epoch;		    /* members_epoch; set when the message is sent */
+	uint64_t rate;	    /* COMPLETE: receive rate, bytes per second; 0: unknown */
+	uint32_t pinned;    /* 1: the pinned replica (store/replica.h) */
+	uint32_t appointed; /* 1: the directory has appointed it; not pinned: it is, and asks
+			     * whether it may give its pin back */
+	uint32_t pin_lost;  /* 1: the pinned replica is lost: name another node, or this */
+	uint32_t made;	    /* 1: a reduce is making it: for its coordinator only */
+	uint64_t epoch;	    /* members_epoch; set when the message is sent */
 	struct message_lease lease; /* create: the lease that holds the object */
 };
 

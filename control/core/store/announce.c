@@ -69,7 +69,7 @@ void objects_value(struct control *c, uint32_t slot, struct message_have *have)
 	s = &c->table->slot[slot];
 	if ((s->state != OBJECT_SEALED && !have->create) || s->size > OBJECT_INLINE_MAX)
 		return;
-	if (!(s->flags & OBJECT_FLAG_PRIMARY) && !have->create)
+	if ((!(s->flags & OBJECT_FLAG_PRIMARY) || replica_asks(have)) && !have->create)
 		return; /* it is a copy of a value that the directory has */
 	have->value = c->memory + s->offset;
 	have->value_bytes = (uint32_t)s->size;
@@ -127,7 +127,10 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	} else if (refused) {
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
-		replica_named(c, slot, answer->reply.pinned);
+		if (replica_asks(&call->message.have))
+			replica_released(c, slot, answer->reply.pinned);
+		else
+			replica_named(c, slot, answer->reply.pinned);
 		if (o->fileless) {
 			spill_lost(c, slot);
 			return false;

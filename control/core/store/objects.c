@@ -557,19 +557,37 @@ void objects_restored(struct control *c, uint32_t slot)
 	s->state = OBJECT_SEALED;
 	sequence_written(&s->sequence);
 	list_append(&c->store->spills.kept, &o->link);
+	if (s->flags & OBJECT_FLAG_APPOINTED)
+		replica_retry(c);
 	objects_progress(c, slot);
 }
 
-void objects_appoint(struct control *c, uint32_t slot)
+/* Sets both flags that say who may evict it. Its list follows from them. */
+static void objects_set_pin(struct control *c, uint32_t slot, unsigned flags)
 {
 	struct object_slot *s = objects_write(c, slot);
+	unsigned others = s->flags & ~(unsigned)(OBJECT_FLAG_PRIMARY | OBJECT_FLAG_APPOINTED);
 
-	s->flags |= OBJECT_FLAG_PRIMARY;
+	s->flags = (uint16_t)(others | flags);
 	sequence_written(&s->sequence);
-	list_remove(&objects_at(c, slot)->link);
-	list_append(&c->store->spills.kept, &objects_at(c, slot)->link);
-	c->counters.appointed++;
+	objects_touch(c, slot);
+	c->store->objects.primary_ns = 0;
+}
+
+void objects_appoint(struct control *c, uint32_t slot, bool interim)
+{
+	struct object *o = objects_at(c, slot);
+
+	c->counters.appointed += !(c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY);
+	o->yields = o->yielded = false;
+	objects_set_pin(c, slot, OBJECT_FLAG_PRIMARY | (interim ? OBJECT_FLAG_APPOINTED : 0));
 	objects_announce(c, slot); /* the directory gets the value of a small object back */
+}
+
+void objects_demote(struct control *c, uint32_t slot)
+{
+	objects_set_pin(c, slot, 0);
+	objects_announce(c, slot);
 }
 
 static void objects_strike(struct control *c, uint32_t slot, const char *why)

@@ -58,6 +58,8 @@ struct object {			/* one per slot; the part that clients do not see */
 	bool gathered;		/* of a participant: assembled from segments, not a sum */
 	bool changed;		/* changed while the announcement was under way */
 	bool adopted;  /* from an earlier control process, whose clients' pins are not known here */
+	bool yields;   /* interim: its next HAVE asks whether it may give its pin back */
+	bool yielded;  /* it may, and has not told the owner anything since */
 	bool spilling; /* being written to a file */
 	bool restoring; /* SPILLED: being read */
 	bool fileless;	/* SPILLED: a new control has found that its file is damaged or gone */
@@ -166,8 +168,10 @@ void objects_release(struct control *c, uint32_t slot);
 void objects_progress(struct control *c, uint32_t slot);
 /* The object was used: it becomes the last to be evicted. */
 void objects_touch(struct control *c, uint32_t slot);
-/* This copy becomes the pinned replica. */
-void objects_appoint(struct control *c, uint32_t slot);
+/* This copy becomes the pinned replica; interim: until the one that was put is there again. */
+void objects_appoint(struct control *c, uint32_t slot, bool interim);
+/* It is an ordinary copy again, which may be evicted. */
+void objects_demote(struct control *c, uint32_t slot);
 /* Registers the pin words of a client; NULL: it has gone. */
 void objects_pins(struct control *c, uint32_t reader, _Atomic uint64_t *pins);
 bool objects_pinned(struct control *c, uint32_t slot);

@@ -67,6 +67,7 @@ static void objects_reset(struct control *c)
 	texts_reset(c);
 	o->table_full = false;
 	o->replica_sweep = 0;
+	c->store->pinned.tries = REPLICA_TRIES;
 	o->count = o->zombie_count = o->announcing = 0;
 	o->sweep = TABLE_SLOT_NONE;
 	timers_cancel(&c->timers, &o->reap);

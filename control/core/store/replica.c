@@ -82,33 +82,62 @@ enum replica_state replica_lives(struct control *c, const struct object *o)
 void replica_describe(struct control *c, uint32_t slot, struct message_have *have)
 {
 	const struct object_slot *s = &c->table->slot[slot];
-	const struct object *o = objects_at(c, slot);
+	struct object *o = objects_at(c, slot);
 	const struct node *n = replica_node(c, o);
+	bool primary = (s->flags & OBJECT_FLAG_PRIMARY) != 0;
+	bool asks = o->yields && !objects_unacked(c, slot); /* a new owner is told first */
 
-	have->pinned = s->state == OBJECT_CREATING || (s->flags & OBJECT_FLAG_PRIMARY) != 0;
-	have->pin_lost = s->state == OBJECT_SEALED && !have->pinned &&
+	have->appointed = (s->flags & OBJECT_FLAG_APPOINTED) != 0;
+	have->pinned = s->state == OBJECT_CREATING || (primary && !asks);
+	have->pin_lost = s->state == OBJECT_SEALED && !primary &&
 			 ((n && !members_live(n)) || o->replica_unknown >= REPLICA_PATIENCE);
+	o->yields = o->yielded = false;
 }
 
-void replica_named(struct control *c, uint32_t slot, uint32_t pinned)
+bool replica_asks(const struct message_have *have)
 {
-	struct object *o = objects_at(c, slot);
+	return have->appointed && !have->pinned;
+}
+
+/* Returns false when the answer is from before the last loss. */
+static bool replica_note(struct control *c, struct object *o, uint32_t pinned)
+{
 	const struct node *n;
 
-	if (c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY)
-		return;
-	if (pinned == c->cluster->self->number + 1) {
-		if (c->table->slot[slot].state == OBJECT_SEALED)
-			objects_appoint(c, slot);
-		return;
-	}
 	if (pinned && o->replica_doubts != c->store->pinned.doubts)
-		return; /* an answer from before the last loss: asked again */
+		return false;
 	o->replica = pinned;
 	n = replica_node(c, o);
 	o->replica_incarnation = n ? n->member_incarnation : 0;
 	o->replica_store = n ? n->store_incarnation : 0;
 	o->replica_unknown = n ? 0 : o->replica_unknown + 1;
+	return true;
+}
+
+void replica_released(struct control *c, uint32_t slot, uint32_t pinned)
+{
+	struct object *o = objects_at(c, slot);
+
+	if (pinned == c->cluster->self->number + 1)
+		return;
+	o->yielded = c->table->slot[slot].flags & OBJECT_FLAG_APPOINTED && pinned &&
+		     replica_note(c, o, pinned);
+	if (o->yielded)
+		replica_retry(c);
+	else
+		objects_announce(c, slot);
+}
+
+void replica_named(struct control *c, uint32_t slot, uint32_t pinned)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+
+	if (s->flags & OBJECT_FLAG_PRIMARY)
+		return;
+	if (pinned != c->cluster->self->number + 1)
+		replica_note(c, objects_at(c, slot), pinned);
+	else if (s->state == OBJECT_SEALED)
+		objects_appoint(c, slot, true);
 }
 
 /* ---- a node that loses one, and lives on ----------------------------------------------------- */
@@ -164,31 +193,71 @@ void replica_doubt(struct control *c, struct node *n)
 
 /* ---- asking again ---------------------------------------------------------------------------- */
 
+/* The owner counts it as pinned no more. Returns whether it is given up. */
+static bool replica_give_back(struct control *c, uint32_t slot)
+{
+	struct object *o = objects_at(c, slot);
+
+	o->yielded = false;
+	if (c->table->slot[slot].state != OBJECT_SEALED || o->spilling ||
+	    o->replica_doubts != c->store->pinned.doubts || !replica_elsewhere(c, o)) {
+		objects_announce(c, slot);
+		return false;
+	}
+	replica_losing(c);
+	objects_demote(c, slot);
+	replica_acked(c); /* as the owner knows */
+	return true;
+}
+
+/* Returns whether there is more room now. */
+static bool replica_look(struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+	struct object *o = objects_at(c, slot);
+
+	if (o->yielded && (s->state == OBJECT_SEALED || s->state == OBJECT_SPILLED))
+		return replica_give_back(c, slot);
+	if (s->state != OBJECT_SEALED || o->announce)
+		return false;
+	o->yields = s->flags & OBJECT_FLAG_APPOINTED && c->store->pinned.tries > 0;
+	if (o->yields || (!(s->flags & OBJECT_FLAG_PRIMARY) && !replica_elsewhere(c, o)))
+		objects_announce(c, slot);
+	return false;
+}
+
 static void replica_fire(struct control *c, struct timer *t)
 {
 	struct objects *os = &c->store->objects;
 	uint32_t end = os->replica_sweep + REPLICA_STEP;
+	bool room = false;
 
-	for (; os->replica_sweep < c->table->slots && os->replica_sweep < end;
-	     os->replica_sweep++) {
-		const struct object_slot *s = &c->table->slot[os->replica_sweep];
-		const struct object *o = objects_at(c, os->replica_sweep);
-
-		if (s->state == OBJECT_SEALED && !(s->flags & OBJECT_FLAG_PRIMARY) &&
-		    o->announce == NULL && !replica_elsewhere(c, o))
-			objects_announce(c, os->replica_sweep);
-	}
+	for (; os->replica_sweep < c->table->slots && os->replica_sweep < end; os->replica_sweep++)
+		room |= replica_look(c, os->replica_sweep);
+	if (room)
+		c->store->ops->room(c);
 	if (os->replica_sweep < c->table->slots) {
 		timers_set(&c->timers, t, c->now_ns + REPLICA_STEP_NS, replica_fire);
 		return;
 	}
 	os->replica_sweep = 0;
+	c->store->pinned.tries -= c->store->pinned.tries > 0;
 	replica_watch(c);
+}
+
+void replica_retry(struct control *c)
+{
+	c->store->pinned.tries = REPLICA_TRIES;
+	if (c->table)
+		replica_watch(c);
 }
 
 void replica_watch(struct control *c)
 {
-	if (c->store->objects.replica_timer.position == 0 && !list_empty(&c->store->objects.lru))
+	bool tries = c->store->pinned.tries > 0 && !list_empty(&c->store->spills.kept);
+
+	if (c->store->objects.replica_timer.position == 0 &&
+	    (tries || !list_empty(&c->store->objects.lru)))
 		timers_set(&c->timers, &c->store->objects.replica_timer,
 			   c->now_ns + c->config.replica_ns, replica_fire);
 }

@@ -16,8 +16,8 @@ static int keep_room(struct control *c, const struct message_have *have)
 	if (s->state != OBJECT_SEALED)
 		return -EAGAIN;
 	if (s->generation == have->generation) {
-		if (!(s->flags & OBJECT_FLAG_PRIMARY))
-			objects_appoint(c, slot);
+		if (!(s->flags & OBJECT_FLAG_PRIMARY) || s->flags & OBJECT_FLAG_APPOINTED)
+			objects_appoint(c, slot, false);
 		return -EALREADY;
 	}
 	if (s->generation > have->generation || s->flags & OBJECT_FLAG_PRIMARY)
