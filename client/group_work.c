@@ -17,11 +17,9 @@ struct group_request group_of_pull(const sar_member *m, const struct group_repor
 
 static struct group_report work_report(const struct group_job *job, int result)
 {
-	if (result == -EINTR)
-		result = -ETIMEDOUT; /* the member's fault, not the switch's */
 	return (struct group_report){.flags = result == 0 ? GROUP_SWITCHED : GROUP_UNSWITCHED,
 				     .attempt = job->attempt,
-				     .error = (uint32_t)-result,
+				     .error = result == -EINTR ? 0 : (uint32_t)-result,
 				     .round = job->round};
 }
 

@@ -78,7 +78,7 @@ struct group_request {
 	uint32_t seen_attempt;
 	uint32_t members;   /* CREATE: rounds begin when so many have joined */
 	uint32_t cursor;    /* INFO: of the page; 0: the first */
-	uint32_t job_error; /* PULL, UNSWITCHED: an errno */
+	uint32_t job_error; /* PULL, UNSWITCHED: an errno; 0: the member has given it up */
 	uint64_t joined;    /* JOIN again: as the answer to the first one said */
 	uint64_t job;	    /* PULL, SWITCHED, UNSWITCHED: round of the job; WITHDRAWN: see there */
 	uint32_t job_attempt;

@@ -419,14 +419,14 @@ static void a_pull_tells_that_the_switch_is_silent(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
-/* Parts wait for each other, also those of one queue. One that is cancelled does not. */
+/* Parts wait for each other, also those of one queue. One that is cancelled is given up. */
 static void each_pull_at_a_switch_has_a_thread(void **state)
 {
 	struct client *c = *state;
 	sar_queue *q = queue_open(c);
 	sar_member *first = join(q), *second = join(q);
 	sar_group_result result[2];
-	sar_completion done;
+	sar_completion done[2];
 	owner.job = waiting;
 	owner.jobs = 2;
 	assert_int_equal(sar_submit_group_pull(q, first, SAR_FOREVER, &result[0], 6), 0);
@@ -434,12 +434,13 @@ static void each_pull_at_a_switch_has_a_thread(void **state)
 	assert_int_equal(sar_submit_group_pull(q, second, SAR_FOREVER, &result[1], 5), 0);
 	until_at_work(c, q, 2);
 	assert_int_equal(sar_cancel(q, 5), 1);
-	one(q, SAR_OP_GROUP_PULL, -ECANCELED); /* before the one that began earlier */
-	expect_report(2, GROUP_UNSWITCHED, ETIMEDOUT);
-	assert_int_equal(sar_poll_wait(q, &done, 1, 1, SAR_FOREVER), 1);
-	assert_int_equal(done.user_data, 6);
-	assert_int_equal(done.result, 0);
-	expect_report(3, GROUP_UNSWITCHED, ETIMEDOUT);
+	assert_int_equal(sar_poll_wait(q, done, 2, 2, SAR_FOREVER), 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(done[i].result, done[i].user_data == 5 ? -ECANCELED : 0);
+	for (unsigned i = 2; i < 4; i++)
+		expect_report(i, GROUP_UNSWITCHED,
+			      owner.heard[i].member == sar_member_number(second) ? 0 : ETIMEDOUT);
+	assert_int_equal(owner.count, 4);
 	assert_int_equal(sar_group_leave(first), 0);
 	assert_int_equal(sar_group_leave(second), 0);
 	sar_queue_close(q);

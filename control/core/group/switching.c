@@ -105,7 +105,7 @@ static void switching_by_hosts(struct groups *gs, struct group *g)
 	rounds_reduce(gs, g);
 }
 
-/* error: an errno; 0: a member has gone. */
+/* error: an errno; 0: a member has gone, or has given up its part. */
 static void switching_failed(struct groups *gs, struct group *g, uint32_t error)
 {
 	struct group_switch *at = &g->at_switch[g->switch_chosen];
