@@ -7,6 +7,7 @@
 #include "error.h"
 #include "handle.h"
 #include "interrupt.h"
+#include "put_options.h"
 
 enum { CREATE_AHEAD_BYTES = 16 << 20 };
 
@@ -23,9 +24,10 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 			     .slot = reply->slot,
 			     .generation = reply->generation};
 	struct map_range range;
+	struct map_bytes meta;
 	int r = -EPROTO;
-	if (reply->size == size && reply->slot < s->map.table->slots &&
-	    map_holds(&s->map, reply->offset, size) && result->fds == 1)
+	if (reply->size == size && map_meta(&s->map, reply->slot, reply->offset, size, &meta) &&
+	    result->fds == 1)
 		r = map_range_open(result->fd[0], staged ? 0 : reply->offset, size, &range);
 	if (r == 0 && staged) {
 		kept_add(&s->kept, pin, result->fd[0]);
@@ -38,7 +40,8 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 	if (r < 0)
 		return error_set(r, "cannot map the new object: %s", strerrordesc_np(-r));
 	own.page = range.page;
-	*out = (sar_buffer){.data = range.data, .size = size};
+	*out = (sar_buffer){
+		.data = range.data, .size = size, .meta = meta.data, .meta_bytes = meta.bytes};
 	buffer_set(out, &own);
 	return 0;
 }
@@ -78,13 +81,6 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	return r == -ESTALE && retried ? 0 : r;
 }
 
-void create_described(struct sar *s, const struct session_request *request, uint64_t generation,
-		      sar_buffer *out)
-{
-	described_add(&s->described, &request->id, generation, &request->meta);
-	described_set(&s->described, request->pin, &request->meta, out);
-}
-
 int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
 		    const sar_put_options *options, sar_buffer *out)
 {
@@ -94,7 +90,7 @@ int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
 	if (r == 0)
 		r = handle_name(&request, name);
 	if (r == 0)
-		r = described_options(options, &request.meta);
+		r = put_options_read(options, &request.meta);
 	if (r == 0 && size > INT64_MAX)
 		r = error_set(-EFBIG, "the object is larger than any store: split it");
 	if (r == 0)
@@ -116,8 +112,6 @@ int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
 	r = create_map(s, size, request.pin, &result, out);
 	if (r < 0)
 		create_give_up(s, slot, generation, request.pin);
-	else if (request.meta.bytes > 0)
-		create_described(s, &request, generation, out);
 	return r;
 }
 

@@ -20,9 +20,6 @@ void create_unmark(struct sar *s, uint32_t pin);
  * returned. */
 int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *result,
 	       sar_buffer *out);
-/* Notes the metadata of what CREATE gave. */
-void create_described(struct sar *s, const struct session_request *request, uint64_t generation,
-		      sar_buffer *out);
 /* Unmaps it; the buffer is zeroed. */
 void create_leave(sar_buffer *b, const struct buffer *own);
 /* How long control may take until readers have so many bytes more: a second for each GB when it

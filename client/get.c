@@ -8,8 +8,11 @@
 #include "queue.h"
 #include "rejoin.h"
 
-void get_fill(struct sar *s, const struct get_place *p, sar_buffer *out)
+bool get_fill(struct sar *s, const struct get_place *p, sar_buffer *out)
 {
+	struct map_bytes meta;
+	if (!map_meta(&s->map, p->slot, p->offset, p->size, &meta))
+		return false;
 	struct buffer own = {.kind = BUFFER_READ,
 			     .pin = (uint16_t)p->pin,
 			     .slot = p->slot,
@@ -18,9 +21,11 @@ void get_fill(struct sar *s, const struct get_place *p, sar_buffer *out)
 	void *data = (void *)(uintptr_t)(s->map.store + p->offset);
 	*out = (sar_buffer){.data = p->size == 0 ? map_nothing() : data,
 			    .size = p->size,
-			    .ready = p->ready < p->size ? p->ready : p->size};
-	described_set(&s->described, p->pin, p->meta, out);
+			    .ready = p->ready < p->size ? p->ready : p->size,
+			    .meta = meta.data,
+			    .meta_bytes = meta.bytes};
 	buffer_set(out, &own);
+	return true;
 }
 
 static bool get_same(const struct object_slot *a, const struct object_slot *b)
@@ -29,17 +34,13 @@ static bool get_same(const struct object_slot *a, const struct object_slot *b)
 	       a->offset == b->offset && a->size == b->size;
 }
 
-/* One look at this node's table: 1 when out is set, 0 when there is no complete object whose
- * metadata are known, or -errno. True only as long as the turn of the pins stays the same. */
+/* One look at this node's table: 1 when out is set, 0 when there is no complete object, or -errno.
+ * True only as long as the turn of the pins stays the same. */
 static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 {
-	struct object_meta meta = {.bytes = 0};
 	struct object_slot before, after;
 	int64_t slot = object_table_find(s->map.table, id, &before);
 	if (slot < 0 || before.state != OBJECT_SEALED)
-		return 0;
-	if (before.flags & OBJECT_FLAG_DESCRIBED &&
-	    !described_find(&s->described, id, before.generation, &meta))
 		return 0;
 	uint32_t pin;
 	int r = handle_take_pin(s, &pin);
@@ -48,22 +49,18 @@ static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 	pins_set(&s->pins, pin, (uint32_t)slot, before.generation);
 	bool held = object_slot_read(s->map.table, (uint32_t)slot, &after) &&
 		    after.state == OBJECT_SEALED && get_same(&before, &after);
-	if (held && !map_holds(&s->map, after.offset, after.size))
-		r = error_set(-EPROTO, "the node's object table points outside of its store: use "
-				       "libraries and node of one version");
-	if (r < 0 || !held) {
-		handle_give_pin(s, pin);
-		return r;
-	}
 	struct get_place place = {.pin = pin,
 				  .slot = (uint32_t)slot,
 				  .generation = after.generation,
 				  .offset = after.offset,
 				  .size = after.size,
-				  .ready = after.size,
-				  .meta = &meta};
-	get_fill(s, &place, out);
-	return 1;
+				  .ready = after.size};
+	if (held && get_fill(s, &place, out))
+		return 1;
+	handle_give_pin(s, pin);
+	return held ? error_set(-EPROTO, "the node's object table points outside of its store: use "
+					 "libraries and node of one version")
+		    : 0;
 }
 
 int get_here(struct sar *s, const sar_id *id, sar_buffer *out)
@@ -105,15 +102,6 @@ static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
 	}
 }
 
-bool get_described(struct sar *s, const struct object_id *id, const struct session_reply *reply)
-{
-	if (reply->meta.bytes > OBJECT_META_BYTES)
-		return false;
-	if (reply->meta.bytes > 0)
-		described_add(&s->described, id, reply->generation, &reply->meta);
-	return true;
-}
-
 /* The object with so many bytes as are here, through control. */
 static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buffer *out)
 {
@@ -130,22 +118,16 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 	}
 	const struct session_reply reply = result.reply;
 	mux_result_free(&result);
-	bool described = get_described(s, &request.id, &reply);
 	uint32_t turn = pins_turn(&s->pins);
-	if (described && reply.slot < s->map.table->slots &&
-	    map_holds(&s->map, reply.offset, reply.size) &&
-	    pins_holds(&s->pins, request.pin, reply.slot, reply.generation)) {
-		struct get_place place = {.pin = request.pin,
-					  .slot = reply.slot,
-					  .generation = reply.generation,
-					  .offset = reply.offset,
-					  .size = reply.size,
-					  .ready = reply.watermark,
-					  .meta = &reply.meta};
-		get_fill(s, &place, out);
-		if (pins_turn_is(&s->pins, turn))
-			return 0;
-	}
+	struct get_place place = {.pin = request.pin,
+				  .slot = reply.slot,
+				  .generation = reply.generation,
+				  .offset = reply.offset,
+				  .size = reply.size,
+				  .ready = reply.watermark};
+	if (pins_holds(&s->pins, request.pin, reply.slot, reply.generation) &&
+	    get_fill(s, &place, out) && pins_turn_is(&s->pins, turn))
+		return 0;
 	bool changed = result.epoch != atomic_load(&s->mux.epoch) || !pins_turn_is(&s->pins, turn);
 	handle_give_pin(s, request.pin);
 	if (changed)

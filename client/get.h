@@ -10,18 +10,14 @@
  * another one than ours by now. -EMFILE, -EPROTO. Never connects. */
 int get_here(struct sar *s, const sar_id *id, sar_buffer *out);
 
-/* An object that is pinned and checked. */
+/* An object that is pinned. */
 struct get_place {
 	uint32_t pin, slot;
 	uint64_t generation, offset, size, ready;
-	const struct object_meta *meta;
 };
 
-/* Takes its pages into the caller's buffer. */
-void get_fill(struct sar *s, const struct get_place *place, sar_buffer *out);
-
-/* Remembers the metadata in the answer to a GET. False: the answer makes no sense. */
-bool get_described(struct sar *s, const struct object_id *id, const struct session_reply *reply);
+/* Lets the caller's buffer point to its bytes and metadata. False: they are not in the store. */
+bool get_fill(struct sar *s, const struct get_place *place, sar_buffer *out);
 
 /* Looks into the table how far the object has come. Returns 0, or when nothing more will come
  * -ESTALE (it was taken away), -ENODATA (the rest is lost) or -ERESTART (another generation, or

@@ -12,7 +12,6 @@
 #define SARISSA_CLIENT_HANDLE_H
 
 #include "internal/object_table.h"
-#include "described.h"
 #include "kept.h"
 #include "leases.h"
 #include "map.h"
@@ -44,7 +43,6 @@ struct sar {
 	_Atomic uint32_t stores;		     /* how many the node has lost */
 	_Atomic uint64_t writing[SESSION_PINS / 64]; /* the pins of objects under creation */
 	struct kept kept;
-	struct described described;
 	struct reduces reduces;
 	struct leases leases;
 	uint32_t *fork_guard; /* 0 in a forked child */

@@ -45,15 +45,21 @@ static inline bool map_holds(const struct map *m, uint64_t offset, uint64_t size
 	return offset <= bytes && size <= bytes - offset;
 }
 
-/* The metadata of the object in a slot that is pinned: *bytes of them, 0: none. Its size bytes at
- * offset lie in the store. NULL: the metadata do not. */
-static inline const void *map_meta(const struct map *m, uint32_t slot, uint64_t offset,
-				   uint64_t size, uint32_t *bytes)
+struct map_bytes {
+	const void *data; /* NULL: there are none */
+	uint32_t bytes;
+};
+
+/* Whether the slot, which is pinned, its object's size bytes at offset and the metadata behind them
+ * are in the table and the store. The metadata stay there as long as the pin. */
+static inline bool map_meta(const struct map *m, uint32_t slot, uint64_t offset, uint64_t size,
+			    struct map_bytes *out)
 {
-	*bytes = m->table->slot[slot].meta_bytes;
-	if (*bytes > OBJECT_META_BYTES || !map_holds(m, offset + size, *bytes))
-		return NULL;
-	return m->store + offset + size;
+	if (slot >= m->table->slots || !map_holds(m, offset, size))
+		return false;
+	out->bytes = m->table->slot[slot].meta_bytes;
+	out->data = out->bytes ? m->store + offset + size : NULL;
+	return out->bytes <= OBJECT_META_BYTES && map_holds(m, offset + size, out->bytes);
 }
 
 struct map_range {

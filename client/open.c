@@ -54,7 +54,6 @@ int sar_open(const char *path, sar **out)
 	pthread_mutex_init(&s->joining, NULL);
 	pthread_mutex_init(&s->reduces.lock, NULL);
 	pthread_mutex_init(&s->kept.lock, NULL);
-	pthread_mutex_init(&s->described.lock, NULL);
 	pthread_mutex_init(&s->queues_lock, NULL);
 	pthread_mutex_init(&s->leases.lock, NULL);
 	s->path = strdup(path);

@@ -12,6 +12,7 @@
 #include "handle.h"
 #include "interrupt.h"
 #include "lease.h"
+#include "put_options.h"
 #include "sarissa/sarissa.h"
 
 #define PUT_PATIENCE_NS (30 * 1000000000ll) /* for the next byte of another one's put */
@@ -195,8 +196,6 @@ static int put_whole(struct put *p)
 		r = handle_call(p->s, &request, &tail, 0, HANDLE_CALL_NS, &result);
 	if (r < 0)
 		return r;
-	if (p->meta.bytes > 0)
-		described_add(&p->s->described, &request.id, result.reply.generation, &p->meta);
 	mux_result_free(&result);
 	return 0;
 }
@@ -232,7 +231,7 @@ static int put_try(struct put *p)
 
 static int put_run(struct put *p)
 {
-	int r = described_options(p->options, &p->meta);
+	int r = put_options_read(p->options, &p->meta);
 	if (r == 0)
 		r = put_try(p);
 	return r < 0 && !p->given_up ? error_name(r, p->id.bytes, p->name) : r;

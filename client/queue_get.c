@@ -68,7 +68,7 @@ static bool get_pin_holds(struct op *op, uint32_t pin)
 	if (!object_slot_read(s->map.table, slot, &now) ||
 	    memcmp(now.id.bytes, op->id.bytes, sizeof(now.id.bytes)) != 0 ||
 	    now.generation != op->request.generation || now.state == OBJECT_FREE ||
-	    now.state == OBJECT_ZOMBIE || !map_holds(&s->map, now.offset, now.size))
+	    now.state == OBJECT_ZOMBIE)
 		return false;
 	uint64_t ready = now.state == OBJECT_SEALED ? now.size : atomic_load(&now.watermark);
 	struct get_place place = {.pin = pin,
@@ -76,10 +76,9 @@ static bool get_pin_holds(struct op *op, uint32_t pin)
 				  .generation = now.generation,
 				  .offset = now.offset,
 				  .size = now.size,
-				  .ready = ready,
-				  .meta = &op->call.result.reply.meta};
-	get_fill(s, &place, &op->buffer);
-	return pins_turn_is(&s->pins, turn) && !handle_replaced(s);
+				  .ready = ready};
+	return get_fill(s, &place, &op->buffer) && pins_turn_is(&s->pins, turn) &&
+	       !handle_replaced(s);
 }
 
 static void get_pin(struct op *op, int status)
@@ -109,9 +108,6 @@ static void get_placed(struct op *op, int status)
 	    op->call.epoch == atomic_load(&s->mux.epoch))
 		status = error_set(-EPROTO, "the node's answer points outside of its store: use "
 					    "libraries and node of one version");
-	if (status == 0 && !get_described(s, &op->request.id, reply))
-		status = error_set(-EPROTO, "the node's answer makes no sense: use libraries and "
-					    "node of one version");
 	if (status < 0) {
 		op->got(op, status);
 		return;

@@ -83,8 +83,6 @@ static void create_answered(struct op *op, int status)
 		op_put_abort(op, r);
 		return;
 	}
-	if (op->meta.bytes > 0)
-		create_described(op->queue->s, &op->request, own.generation, &op->buffer);
 	op->got(op, 0);
 }
 
@@ -465,14 +463,6 @@ static void put_created(struct op *op, int status)
 	}
 }
 
-static void put_small_done(struct op *op)
-{
-	if (op->meta.bytes > 0)
-		described_add(&op->queue->s->described, &op->request.id,
-			      op->call.result.reply.generation, &op->meta);
-	op_finish(op, 0);
-}
-
 static void put_small(struct op *op, int status)
 {
 	if (status == -EEXIST)
@@ -482,7 +472,7 @@ static void put_small(struct op *op, int status)
 	else if (status < 0)
 		put_fail(op, status);
 	else
-		put_small_done(op);
+		op_finish(op, 0);
 }
 
 void op_put_begin(struct op *op)

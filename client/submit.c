@@ -5,6 +5,7 @@
 #include "directory.h"
 #include "error.h"
 #include "get.h"
+#include "put_options.h"
 #include "queue.h"
 #include "reduce_request.h"
 
@@ -165,7 +166,7 @@ static int submit_pieces(sar_queue *q, sar_id id, const char *name, const struct
 {
 	struct object_meta meta;
 	struct op *op = NULL;
-	int r = described_options(options, &meta);
+	int r = put_options_read(options, &meta);
 	if (r == 0)
 		r = submit_begin(q, SAR_OP_PUT, &id, name, user_data, &op);
 	if (r < 0)
@@ -216,7 +217,7 @@ static int submit_put_check(const sar_put_item *item, unsigned i)
 	if (!item->data && item->size > 0)
 		return error_set(-EINVAL, "sar_submit_puts: item %u has no data", i);
 	struct object_meta meta;
-	int r = described_options(item->options, &meta);
+	int r = put_options_read(item->options, &meta);
 	if (r < 0)
 		return r;
 	if (item->reserved[0])
@@ -253,7 +254,7 @@ int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count)
 		handle_name(&op->request, item->name);
 		op->put.one = (struct iovec){(void *)(uintptr_t)item->data, item->size};
 		op->put.count = 1;
-		described_options(item->options, &op->meta);
+		put_options_read(item->options, &op->meta);
 		submit_put(op, item->size);
 	}
 	return queue_leave(q, done > 0 || count == 0 ? (int)done : -EAGAIN);
@@ -271,7 +272,7 @@ int sar_submit_create_with(sar_queue *q, sar_id id, const char *name, uint64_t s
 {
 	struct object_meta meta;
 	struct op *op = NULL;
-	int r = described_options(options, &meta);
+	int r = put_options_read(options, &meta);
 	if (r == 0)
 		r = submit_begin(q, SAR_OP_CREATE, &id, name, user_data, &op);
 	if (r < 0)

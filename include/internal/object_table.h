@@ -52,7 +52,6 @@ enum {
 	OBJECT_FLAG_REPLACED = 2, /* ZOMBIE: another generation of the same takes its place */
 	OBJECT_FLAG_LOST = 4,	  /* ZOMBIE: nobody has the part of it that did not arrive */
 	OBJECT_FLAG_STAGED = 8, /* CREATING: its creator writes it elsewhere, and control copies */
-	OBJECT_FLAG_DESCRIBED = 16, /* it has metadata: control tells them */
 	OBJECT_FLAG_APPOINTED = 32, /* PRIMARY until the one that was put is there again */
 };
 

@@ -35,7 +35,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 10,
+	SESSION_VERSION = 11,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -79,12 +79,12 @@ enum session_op {
 			    have them */
 	SESSION_SEAL,	 /* slot, generation: the whole object is final -> when readers have it */
 	SESSION_ABORT,	 /* slot, generation: give the space back */
-	SESSION_GET,	 /* id, timeout, pin -> slot, generation, offset, size, meta, as soon as the
-			    object     has a place here (being fetched, or complete) */
-	SESSION_WAIT,	 /* slot, generation, watermark, timeout -> when so many bytes are readable;
-			    -ERESTART: another generation takes its place, get it again */
-	SESSION_DELETE,	 /* id: every copy everywhere; -> 0 when no reachable node gives it any more
-			  */
+	SESSION_GET,	/* id, timeout, pin -> slot, generation, offset, size, as soon as the object
+			   has a place here (being fetched, or complete) */
+	SESSION_WAIT,	/* slot, generation, watermark, timeout -> when so many bytes are readable;
+			   -ERESTART: another generation takes its place, get it again */
+	SESSION_DELETE, /* id: every copy everywhere; -> 0 when no reachable node gives it any more
+			 */
 	SESSION_STAT, /* id -> session_object, cluster-wide; several, each with other holders, when
 			 they are many */
 	SESSION_LIST, /* name (prefix of the names) -> one session_object each, cluster-wide */
@@ -173,10 +173,9 @@ struct session_reply {
 	uint64_t offset;
 	uint64_t size;
 	uint64_t watermark;
-	uint64_t store_bytes;	 /* ATTACH */
-	uint64_t table_bytes;	 /* ATTACH */
-	struct object_meta meta; /* GET; else empty */
-	char text[256];		 /* why, when status is not 0: what is wrong: what to do */
+	uint64_t store_bytes; /* ATTACH */
+	uint64_t table_bytes; /* ATTACH */
+	char text[256];	      /* why, when status is not 0: what is wrong: what to do */
 };
 
 struct session_holder {

@@ -316,8 +316,7 @@ int sar_put_iov_with(sar *s, sar_id id, const char *name, const struct iovec *io
 
 /*
  * Waits until the object exists and all of its bytes are on this node. Makes no system call if the
- * object is complete on this node already; if it has metadata that this handle has neither put nor
- * got before, it asks the node.
+ * object is complete on this node already.
  *
  * Shapes: timeout_ns is for the whole call. On success out->ready is out->size.
  * Ownership: *out is the caller's until sar_release. The memory is read-only. It stays as it is

@@ -374,6 +374,39 @@ def what_a_reader_holds_outlives_control():
                         .returncode == 0, netlib.PATIENCE_S, "the space comes back")
 
 
+UNREAD = """
+step("ready")
+for name in ("array", "streamed"):
+  a = node.get(name, timeout=0)
+  say(f"{a.dtype} {a.shape} {a.sum()}")
+"""
+
+
+def arrays_are_read_without_control():
+    """Their bytes and what says that they are arrays are in the store: also of those that this client has not seen."""
+    netlib.need_daemons()
+    with Cluster(2, "--store", 64) as cluster:
+        Task(cluster, 0, """
+import numpy
+node.put("array", numpy.arange(6, dtype="i4").reshape(2, 3))
+""").end()
+        Task(cluster, 1, """
+import numpy
+node.put("streamed", numpy.ones((3, 1 << 20), "f4"))
+node.get("array")
+""").end()
+        Task(cluster, 0, "node.get('streamed', timeout=30)").end()
+        for node in (0, 1):
+            client = Task(cluster, node, UNREAD)
+            client.expect("ready")
+            cluster.verb("kill", node, "control")
+            client.go_on()
+            client.expect("int32 (2, 3) 15")
+            client.expect("float32 (3, 1048576) 3145728.0")
+            client.end()
+            cluster.verb("start", node, "control")
+
+
 def a_restarted_node_is_a_new_one():
     """All of node 0 dies, its objects with it; it is not mistaken for its earlier life."""
     netlib.need_daemons()
@@ -495,4 +528,4 @@ netlib.run(objects_survive_the_death_of_control, control_ended_by_a_signal_frees
            nobody_takes_what_a_restarting_control_holds, a_blocked_get_goes_on, what_is_being_created_outlives_control,
            what_a_dead_client_was_creating_goes, clients_work_while_controls_die, a_wait_for_a_reduce_goes_on,
            what_a_reader_holds_outlives_control, a_restarted_node_is_a_new_one,
-           a_control_that_sees_no_process_keeps_what_is_theirs)
+           arrays_are_read_without_control, a_control_that_sees_no_process_keeps_what_is_theirs)

@@ -259,6 +259,15 @@ struct session_request world_wait_for(const struct session_reply *got)
 	return r;
 }
 
+struct object_meta world_meta(const struct world *w, uint32_t node, uint32_t slot)
+{
+	const struct object_slot *s = &w->node[node].table->slot[slot];
+	struct object_meta meta = {.bytes = s->meta_bytes};
+
+	memcpy(meta.data, w->node[node].store + s->offset + s->size, meta.bytes);
+	return meta;
+}
+
 int world_fetch(struct world *w, uint32_t node, uint32_t session, const char *name,
 		int64_t timeout_ns, const uint8_t **bytes, uint64_t *size)
 {

@@ -84,14 +84,15 @@ static void check_get(struct world *w, uint32_t node, const char *name,
 		      const struct object_meta *meta)
 {
 	struct session_request r = world_request(SESSION_GET, name);
+	struct object_meta told;
 	struct world_reply *a;
 
 	r.timeout_ns = (int64_t)WHEN;
 	a = world_call(w, node, 0, &r, WHEN);
 	assert_non_null(a);
 	assert_int_equal(a->reply.status, 0);
-	assert_true(same(&a->reply.meta, meta));
-	assert_true(w->node[node].table->slot[a->reply.slot].flags & OBJECT_FLAG_DESCRIBED);
+	told = world_meta(w, node, a->reply.slot);
+	assert_true(same(&told, meta));
 }
 
 static void check_told(struct world *w, uint32_t node, uint16_t op, const char *name,

@@ -188,6 +188,7 @@ static void the_result_is_described_as_its_sources(void **state)
 		struct world *w = begin(k & 2);
 		struct session_request get = world_request(SESSION_GET, target);
 		struct session_request stat = world_request(SESSION_STAT, target);
+		struct object_meta told;
 		struct world_reply *got;
 
 		get.timeout_ns = LONG;
@@ -204,7 +205,8 @@ static void the_result_is_described_as_its_sources(void **state)
 
 			got = world_call(w, i, 0, &get, LONG);
 			assert_int_equal(got->reply.status, 0);
-			assert_true(array_meta_read(&got->reply.meta, &back));
+			told = world_meta(w, i, got->reply.slot);
+			assert_true(array_meta_read(&told, &back));
 			assert_memory_equal(&back, &a, sizeof(a));
 			assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &size), 0);
 			assert_true(world_sums(bytes, size, (1 << SOURCES) - 1));

@@ -167,6 +167,8 @@ struct session_request world_wait_for(const struct session_reply *got);
  * no reply came. */
 int world_fetch(struct world *w, uint32_t node, uint32_t session, const char *name,
 		int64_t timeout_ns, const uint8_t **bytes, uint64_t *size);
+/* The metadata of the object in a slot, as readers of that node find them in its store. */
+struct object_meta world_meta(const struct world *w, uint32_t node, uint32_t slot);
 /* world_fetch, and compares with the pattern: -EIO when the bytes or the size are wrong. */
 int world_get(struct world *w, uint32_t node, uint32_t session, const char *name, uint64_t size,
 	      uint64_t seed, int64_t timeout_ns);

@@ -45,8 +45,6 @@ void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq
 	r.offset = image->offset;
 	r.size = image->size;
 	r.watermark = atomic_load_explicit(&image->watermark, memory_order_acquire);
-	if (op == SESSION_GET)
-		r.meta = *objects_meta(c, slot);
 	objects_touch(c, slot);
 	reply_send(c, s, &r);
 }

@@ -415,7 +415,7 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 	crash_point();
 	c->private->note[slot].process = 0;
 	s->id = *id;
-	s->flags = meta && meta->bytes > 0 ? OBJECT_FLAG_DESCRIBED : 0;
+	s->flags = 0;
 	crash_point();
 	s->offset = allocator_offset(&c->store->objects.space, objects_at(c, slot)->range);
 	s->size = size;
@@ -531,8 +531,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 
 	s->state = OBJECT_SEALED;
 	crash_point();
-	s->flags = (uint16_t)((s->flags & OBJECT_FLAG_DESCRIBED) |
-			      (primary ? OBJECT_FLAG_PRIMARY : 0));
+	s->flags = primary ? OBJECT_FLAG_PRIMARY : 0;
 	crash_point();
 	atomic_store_explicit(&s->watermark, s->size, memory_order_release);
 	sequence_written(&s->sequence);
