@@ -104,6 +104,16 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	m->have.meta = *objects_meta(c, slot);
 }
 
+/* Whether what was refused was an object under creation, which an older one that stands keeps out.
+ * A complete one takes its place: two sides of a partition have put the id, and the later stays. */
+static bool objects_outgrew(const struct control *c, uint32_t slot, const struct message_have *have)
+{
+	uint16_t state = c->table->slot[slot].state;
+
+	return have->made || (have->state == MESSAGE_COPY_CREATING &&
+			      (state == OBJECT_SEALED || state == OBJECT_SPILLED));
+}
+
 static bool objects_announced(struct control *c, struct call *call, const struct message *answer)
 {
 	struct object *o = call->owner;
@@ -121,7 +131,7 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	c->store->objects.announcing--;
 	if (refused && o->participant) {
 		c->store->ops->refused(c, o, status);
-	} else if (refused && call->message.have.made) {
+	} else if (refused && objects_outgrew(c, slot, &call->message.have)) {
 		objects_announce(c, slot); /* it is complete by now: announced like any other */
 		reconcile_more(c);
 	} else if (refused) {
