@@ -68,7 +68,7 @@ static bool get_pin_holds(struct op *op, uint32_t pin)
 	if (!object_slot_read(s->map.table, slot, &now) ||
 	    memcmp(now.id.bytes, op->id.bytes, sizeof(now.id.bytes)) != 0 ||
 	    now.generation != op->request.generation || now.state == OBJECT_FREE ||
-	    now.state == OBJECT_ZOMBIE)
+	    now.state == OBJECT_ZOMBIE || now.state == OBJECT_SPILLED)
 		return false;
 	uint64_t ready = now.state == OBJECT_SEALED ? now.size : atomic_load(&now.watermark);
 	struct get_place place = {.pin = pin,

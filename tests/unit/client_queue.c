@@ -88,6 +88,37 @@ static void complete_here_completes_at_once(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
+/* It goes to a file once, between the answer and the pin. */
+static bool hook_spilled(struct fake *f, int conn, const struct session_request *request)
+{
+	struct object_slot image;
+	int64_t slot = object_table_find(f->table, &request->id, &image);
+	if (request->op == SESSION_GET && slot >= 0)
+		fake_state(f, (uint32_t)slot,
+			   atomic_load(&f->requests[SESSION_GET]) > 1 ? OBJECT_SEALED
+								      : OBJECT_SPILLED);
+	return false;
+}
+
+static void what_went_to_a_file_is_asked_for_again(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c, 4);
+	struct object_id id = number_object(1);
+	c->fake.hook = hook_spilled;
+	uint32_t slot = fake_fetching(&c->fake, &id, 5000, 5000);
+	pthread_mutex_lock(&c->fake.lock);
+	fake_state(&c->fake, slot, OBJECT_SPILLED);
+	pthread_mutex_unlock(&c->fake.lock);
+	assert_int_equal(sar_submit_get(q, number_id(1), SAR_FOREVER, 0), 0);
+	sar_completion done = queue_one(q);
+	assert_int_equal(done.result, 0);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_GET]), 2);
+	assert_true(is_pattern(&done.buffer));
+	sar_queue_close(q);
+	sar_release(c->s, &done.buffer);
+}
+
 /* The descriptor alone says when there is something to do. */
 static void many_gets_woken_by_the_descriptor(void **state)
 {
@@ -814,6 +845,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(complete_here_completes_at_once),
+		test_client(what_went_to_a_file_is_asked_for_again),
 		test_client(many_gets_woken_by_the_descriptor),
 		test_client(more_than_the_node_takes),
 		test_client(more_than_there_are_buffers),
