@@ -202,6 +202,12 @@ static void bad_table(void **state)
 	c->fake.table->slot[slot].size = UINT64_MAX;
 	assert_int_equal(sar_get(c->s, test_id("outside"), 0, &b), -EPROTO);
 	c->fake.table->slot[slot].size = 10;
+	c->fake.table->slot[slot].meta_bytes = SAR_META_MAX + 1;
+	assert_int_equal(sar_get(c->s, test_id("outside"), 0, &b), -EPROTO);
+	c->fake.table->slot[slot].meta_bytes = 6;
+	c->fake.table->slot[slot].offset = FAKE_STORE_BYTES - 15;
+	assert_int_equal(sar_get(c->s, test_id("outside"), 0, &b), -EPROTO);
+	c->fake.table->slot[slot].offset = 0;
 	assert_int_equal(sar_get(c->s, test_id("outside"), 0, &b), 0);
 	sar_close(c->s);
 	c->s = NULL;

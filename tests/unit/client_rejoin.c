@@ -108,6 +108,29 @@ static void a_get_goes_on(void **state)
 	sar_release(c->s, &call.b);
 }
 
+/* Those of an object that is complete here, and of one that arrives. */
+static void metadata_lie_behind_the_bytes(void **state)
+{
+	struct client *c = *state;
+	struct object_id object[] = {test_object("whole"), test_object("part")};
+	sar_buffer b[2];
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t slot = fake_fetching(&c->fake, &object[i], 1000, i ? 500 : 1000);
+		struct object_slot *s = &c->fake.table->slot[slot];
+		memcpy(c->fake.store + s->offset + s->size, "meta", 4);
+		s->meta_bytes = 4;
+	}
+	assert_int_equal(sar_get_begin(c->s, test_id("part"), 0, &b[1]), 0);
+	fake_kill(&c->fake);
+	assert_int_equal(sar_get(c->s, test_id("whole"), 0, &b[0]), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(b[i].meta_bytes, 4);
+		assert_memory_equal(b[i].meta, "meta", 4);
+		sar_release(c->s, &b[i]);
+	}
+	fake_restart(&c->fake, true);
+}
+
 static int64_t asked_timeout_ns;
 
 static bool hook_timeout(struct fake *f, int conn, const struct session_request *request)
@@ -567,6 +590,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(a_get_goes_on),
+		test_client(metadata_lie_behind_the_bytes),
 		test_client(a_get_goes_on_with_what_is_left_of_its_time),
 		test_client(a_wait_goes_on),
 		test_client(what_is_held_is_counted_again),

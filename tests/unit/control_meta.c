@@ -39,23 +39,35 @@ static bool same(const struct object_meta *a, const struct object_meta *b)
 	return a->bytes == b->bytes && memcmp(a->data, b->data, b->bytes) == 0;
 }
 
-/* Creates, fills and seals on PUTTER. */
-static void create(struct world *w, const char *name, struct object_meta meta)
+static uint32_t create_send(struct world *w, uint32_t node, const char *name, uint64_t size,
+			    struct object_meta meta)
 {
-	struct session_request r = world_request(SESSION_CREATE, name), seal;
-	struct world_reply *a;
+	struct session_request r = world_request(SESSION_CREATE, name);
 
-	r.size = LARGE;
+	r.size = size;
 	r.meta = meta;
 	r.pin = 7;
-	a = world_call(w, PUTTER, 0, &r, WHEN);
+	return world_send(w, node, 0, &r);
+}
+
+/* When it has its place: fills and seals it. */
+static void create_end(struct world *w, uint32_t node, uint32_t seq)
+{
+	struct session_request seal = world_request(SESSION_SEAL, NULL);
+	struct world_reply *a = world_wait(w, node, seq, WHEN);
+
 	assert_non_null(a);
 	assert_int_equal(a->reply.status, 0);
-	world_fill(w->node[PUTTER].store + a->reply.offset, LARGE, 3);
-	seal = world_request(SESSION_SEAL, NULL);
+	world_fill(w->node[node].store + a->reply.offset, a->reply.size, 3);
 	seal.slot = a->reply.slot;
 	seal.generation = a->reply.generation;
-	assert_int_equal(world_call(w, PUTTER, 0, &seal, WHEN)->reply.status, 0);
+	assert_int_equal(world_call(w, node, 0, &seal, WHEN)->reply.status, 0);
+}
+
+/* On PUTTER. */
+static void create(struct world *w, const char *name, struct object_meta meta)
+{
+	create_end(w, PUTTER, create_send(w, PUTTER, name, LARGE, meta));
 }
 
 static int put(struct world *w, const char *name, struct object_meta meta)
@@ -142,6 +154,44 @@ static void a_reader_has_them_before_the_bytes(void **state)
 	check_get(w, READER, "x", &note);
 	check_told(w, READER, SESSION_STAT, "x", &note);
 	world_free(w);
+}
+
+/* A copy has to go first, which another node is asked about. */
+static void a_create_that_waits_for_room_keeps_them(void **state)
+{
+	const uint64_t size = STORE * 2 / 5;
+	struct world *w = begin();
+	uint32_t seq;
+
+	assert_int_equal(world_put(w, PUTTER, 0, "a", size, 1), 0);
+	assert_int_equal(world_get(w, READER, 0, "a", size, 1, -1), 0);
+	world_unpin(w, READER, 0);
+	assert_int_equal(world_put(w, READER, 0, "b", size, 2), 0);
+	world_run(w, WORLD_SECOND);
+	seq = create_send(w, READER, "x", size, note);
+	assert_false(list_empty(&w->node[READER].core->session->sessions.roomless));
+	create_end(w, READER, seq);
+	check_get(w, PUTTER, "x", &note);
+	check_told(w, PUTTER, SESSION_STAT, "x", &note);
+	world_end(w);
+}
+
+/* The owner of the id has a tombstone that the creator has not heard of. */
+static void a_create_with_a_later_generation_keeps_them(void **state)
+{
+	struct world *w = begin();
+	struct control *c = w->node[PUTTER].core;
+	const struct message_tombstone b = {.id = world_id("later"),
+					    .generation = control_generation(c) + 10 * WORLD_SECOND,
+					    .node = MESSAGE_NODE_NONE};
+	uint32_t owner = control_shard(c, &b.id)->number;
+
+	assert_int_not_equal(owner, PUTTER);
+	directory_take_tombstone(&w->node[owner].core->directory->shard, &b);
+	create(w, "later", note);
+	assert_true(c->table->slot[objects_find(c, &b.id)].generation > b.generation);
+	check_everywhere(w, "later", &note);
+	world_end(w);
 }
 
 static void a_small_object_has_them_with_its_value(void **state)
@@ -288,6 +338,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_streamed_object_has_them_on_all_nodes),
 		cmocka_unit_test(a_reader_has_them_before_the_bytes),
+		cmocka_unit_test(a_create_that_waits_for_room_keeps_them),
+		cmocka_unit_test(a_create_with_a_later_generation_keeps_them),
 		cmocka_unit_test(a_size_near_the_end_of_numbers_is_refused),
 		cmocka_unit_test(a_small_object_has_them_with_its_value),
 		cmocka_unit_test(the_next_owner_knows_them),
