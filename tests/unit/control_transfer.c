@@ -2,6 +2,7 @@
 /* Objects between whole nodes: every size, chains, loss, and what deleting does to them. */
 #include "control_test.h"
 #include "control_world.h"
+#include "core/state.h"
 #include "rpc/mailbox.h"
 
 #define STORE (UINT64_C(16) << 20)
@@ -409,6 +410,44 @@ static void a_get_waits_for_room_of_a_reader(void **state)
 	world_free(w);
 }
 
+/* Those that wait for room look together. */
+static void many_that_wait_for_room_look_once(void **state)
+{
+	enum { MANY = 14 };
+	struct world *w = two();
+	uint32_t seq[MANY];
+	uint64_t looks;
+
+	assert_int_equal(world_put(w, 0, 0, "a", 6000000, 1), 0);
+	assert_int_equal(world_put(w, 1, 0, "own", 10400000, 3), 0);
+	assert_int_equal(world_get(w, 1, 0, "a", 6000000, 1, -1), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct session_request get;
+		char name[8];
+
+		snprintf(name, sizeof(name), "b%u", i);
+		assert_int_equal(world_put(w, 0, 0, name, 400000, i), 0);
+		get = world_request(SESSION_GET, name);
+		get.timeout_ns = 20 * (int64_t)WORLD_SECOND;
+		seq[i] = world_send(w, 1, 0, &get);
+		world_run(w, 3 * WORLD_MS);
+	}
+	looks = w->node[1].core->store->objects.scan;
+	world_run(w, WORLD_SECOND);
+	looks = w->node[1].core->store->objects.scan - looks;
+	assert_in_range(looks, 10, 110);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_null(world_reply_to(w, 1, seq[i]));
+	world_unpin(w, 1, 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct world_reply *got = world_wait(w, 1, seq[i], WORLD_SECOND);
+
+		assert_non_null(got);
+		assert_int_equal(got->reply.status, 0);
+	}
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +465,7 @@ int main(void)
 		cmocka_unit_test(put_again_is_another_object),
 		cmocka_unit_test(delete_while_it_arrives),
 		cmocka_unit_test(a_get_waits_for_room_of_a_reader),
+		cmocka_unit_test(many_that_wait_for_room_look_once),
 		cmocka_unit_test(full_store_evicts_copies_only),
 	};
 

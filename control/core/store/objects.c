@@ -323,9 +323,18 @@ static int objects_can_evict(struct control *c, uint64_t bytes, uint64_t *evicta
 
 bool objects_may_fit(struct control *c, uint64_t size)
 {
+	struct objects *all = &c->store->objects;
 	uint64_t evictable;
 
-	return objects_can_evict(c, size, &evictable) != -ENOSPC;
+	if (size <= objects_bytes_max(c) - all->space.used_bytes)
+		return true;
+	if (c->now_ns < all->tight_until_ns && size >= all->tight_bytes)
+		return false;
+	if (objects_can_evict(c, size, &evictable) != -ENOSPC)
+		return true;
+	all->tight_until_ns = c->now_ns + OBJECTS_TIGHT_NS;
+	all->tight_bytes = size;
+	return false;
 }
 
 /* Bytes that stay: put here, and not deleted. Counted again when that was some time ago. */

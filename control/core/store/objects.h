@@ -68,6 +68,8 @@ struct object {			/* one per slot; the part that clients do not see */
 };
 
 #define OBJECTS_PRIMARY_NS UINT64_C(100000000)
+/* So long nobody looks again whether what is evictable would be room enough. */
+#define OBJECTS_TIGHT_NS UINT64_C(10000000)
 
 struct objects {
 	struct object *meta;
@@ -85,7 +87,8 @@ struct objects {
 	struct timer reap, later, replica_timer;
 	uint32_t replica_sweep; /* next slot of a look for pinned replicas */
 	uint64_t scan;
-	uint64_t primary_ns, primary_bytes; /* of primary copies, and when they were counted */
+	uint64_t primary_ns, primary_bytes;   /* of primary copies, and when they were counted */
+	uint64_t tight_until_ns, tight_bytes; /* so many did not fit */
 	_Atomic uint64_t **pins; /* SESSION_PINS words of each client, by number; NULL: none */
 	uint32_t pins_count;
 	uint32_t count, zombie_count;
