@@ -3,6 +3,7 @@
 
 import asyncio
 import gc
+import threading
 
 import numpy
 import pytest
@@ -94,3 +95,45 @@ def test_results_of_groups(local):
                 kept.append(member.pull(timeout=60))
             assert [int(one.array[0]) for one in kept] == list(range(1100))
         group.remove()
+
+
+def waits(node, count, ends):
+    """So many threads that wait for an object that nobody has put, when all of them do."""
+    def wait():
+        try:
+            ends.append(bytes(node.get("late", timeout=120)))
+        except BaseException as error:
+            ends.append(error)
+    begun = [threading.Thread(target=wait, daemon=True) for _ in range(count)]
+    for thread in begun:
+        thread.start()
+    while sum(one.asked for one in node._connections._all()) + len(ends) < count:
+        pass
+    return begun
+
+
+@pytest.mark.parametrize("held, waiting", [(0, 1100), (990, 80)])
+def test_waits_take_room_as_well(local, names, held, waiting):
+    ends = []
+    with local.open() as node, local.open() as other:
+        views = [node.get(name, timeout=60) for name in names[:held]]
+        begun = waits(node, waiting, ends)
+        other.put("late", b"x")
+        for thread in begun:
+            thread.join(60)
+        assert [one for one in ends if one != b"x"] == [] and len(ends) == waiting
+        assert sum(one.asked for one in node._connections._all()) == 0
+        other.delete("late")
+        del views
+
+
+def test_close_ends_waits_of_all_connections(local, names):
+    ends = []
+    node = local.open()
+    held = [node.get(names[0]) for _ in range(1000)]
+    begun = waits(node, 1, ends)
+    more = node.gather([names[0]] * 2500)
+    node.close()
+    begun[0].join(10)
+    assert len(ends) == 1 and isinstance(ends[0], sarissa.Closed)
+    del held, more

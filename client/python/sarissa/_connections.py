@@ -1,16 +1,55 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The connections of one Node. A connection has 1,024 views and writers at a time; a program that holds more
-gets further connections, which are opened here as they are needed and go when they have none."""
+"""The connections of one Node. A connection has 1,024 views and writers at a time; a program that holds more, or
+waits for more, gets further connections, which are opened here as they are needed and go when they have none."""
 
 from __future__ import annotations
 
 import threading
-from typing import List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from . import _sarissa
 from ._errors import Closed
 
-VIEWS_MAX = 1000  # the others are for what is under way: puts, pulls of groups
+VIEWS_MAX = 1000  # the others are for the pulls of groups
+
+
+class Connection:
+    """asked: the views that calls under way may bring."""
+
+    def __init__(self, handle: _sarissa.Handle) -> None:
+        self.handle, self.asked = handle, 0
+
+    @property
+    def room(self) -> int:
+        return VIEWS_MAX - self.handle.views - self.asked
+
+
+Taken = List[Tuple[Connection, int]]
+
+
+class Room:
+    """Room for the views of one call, until the call has ended."""
+
+    def __init__(self, connections: Connections, find: Callable[[], Optional[Taken]]) -> None:
+        self._connections, self._find = connections, find
+        self._taken: Taken = []
+
+    def _enter(self) -> Taken:
+        self._taken = self._connections.take(self._find)
+        return self._taken
+
+    def __exit__(self, *_: Any) -> None:
+        self._connections.give_back(self._taken)
+
+
+class OneRoom(Room):
+    def __enter__(self) -> _sarissa.Handle:
+        return self._enter()[0][0].handle
+
+
+class Rooms(Room):
+    def __enter__(self) -> List[Tuple[_sarissa.Handle, int]]:
+        return [(one.handle, count) for one, count in self._enter()]
 
 
 class Connections:
@@ -19,46 +58,74 @@ class Connections:
     def __init__(self, path: Optional[str]) -> None:
         self._path = path
         self._lock = threading.Lock()
+        self._opens = threading.Lock()  # taken before _lock, by the thread that opens a connection
         self._lease = 0
-        self._further: List[_sarissa.Handle] = []
-        self._first: Optional[_sarissa.Handle] = _sarissa.Handle(path)
+        self._further: List[Connection] = []
+        self._first: Optional[Connection] = Connection(_sarissa.Handle(path))
 
     def first(self) -> _sarissa.Handle:
         if self._first is None:
             raise Closed
-        return self._first
+        return self._first.handle
 
-    def with_room(self, count: int = 1) -> _sarissa.Handle:
-        """One with room for so many views more."""
-        first = self.first()
-        if first.views + count <= VIEWS_MAX:
-            return first
-        with self._lock:
-            for handle in self._further:
-                if handle.views + count <= VIEWS_MAX:
-                    return handle
-            return self._another()
-
-    def rooms(self, count: int) -> List[Tuple[_sarissa.Handle, int]]:
-        """Several with room for so many views together."""
-        found = []
-        with self._lock:
-            for handle in [self.first(), *self._further]:
-                room = min(VIEWS_MAX - handle.views, count)
-                if room > 0:
-                    found.append((handle, room))
-                    count -= room
-            while count > 0:
-                room = min(VIEWS_MAX, count)
-                found.append((self._another(), room))
-                count -= room
-        return found
-
-    def _another(self) -> _sarissa.Handle:
+    def _all(self) -> List[Connection]:
         """Under the lock."""
-        made = self.another()
-        self._further = [handle for handle in self._further if handle.views] + [made]
-        return made
+        if self._first is None:
+            raise Closed
+        return [self._first, *self._further]
+
+    def at_once(self) -> Optional[_sarissa.Handle]:
+        """The first one while it has room, for one view and a call that does not wait."""
+        first = self._first
+        return first.handle if first is not None and first.handle.views + first.asked < VIEWS_MAX else None
+
+    def room(self, count: int = 1) -> OneRoom:
+        """Of one connection, for so many views more."""
+        def find() -> Optional[Taken]:
+            return next(([(one, count)] for one in self._all() if one.room >= count), None)
+        return OneRoom(self, find)
+
+    def rooms(self, count: int) -> Rooms:
+        """Of several, for so many views together."""
+        def find() -> Optional[Taken]:
+            found, left = [], count
+            for one in self._all():
+                room = min(one.room, left)
+                if room > 0:
+                    found.append((one, room))
+                    left -= room
+            return found if left == 0 else None
+        return Rooms(self, find)
+
+    def take(self, find: Callable[[], Optional[Taken]]) -> Taken:
+        """What find says, after further connections have been opened where it says None."""
+        taken = self._try(find)
+        if taken is None:
+            with self._opens:
+                while (taken := self._try(find)) is None:
+                    self._open()
+                with self._lock:  # those that nobody uses go
+                    self._further = [one for one in self._further if one.handle.views or one.asked]
+        return taken
+
+    def _try(self, find: Callable[[], Optional[Taken]]) -> Optional[Taken]:
+        with self._lock:
+            taken = find()
+            for one, count in taken or ():
+                one.asked += count
+            return taken
+
+    def give_back(self, taken: Taken) -> None:
+        with self._lock:
+            for one, count in taken:
+                one.asked -= count
+
+    def _open(self) -> None:
+        made = Connection(self.another())
+        with self._lock:
+            if self._first is None:  # closed meanwhile
+                raise Closed
+            self._further.append(made)
 
     def another(self) -> _sarissa.Handle:
         """One that the caller has for itself."""
@@ -72,14 +139,13 @@ class Connections:
         """It holds what they make from now on."""
         with self._lock:
             self._lease = lease
-            for handle in [self.first(), *self._further]:
-                handle.use_lease(lease)
+            for one in self._all():
+                one.handle.use_lease(lease)
 
     def end(self) -> None:
         """Ends waits, and refuses new calls. Each goes with its last view."""
         with self._lock:
-            ended = [self._first, *self._further]
+            ended = [] if self._first is None else self._all()
             self._first, self._further = None, []
-        for handle in ended:
-            if handle is not None:
-                handle.end()
+        for one in ended:
+            one.handle.end()

@@ -210,7 +210,8 @@ class Node:
         given = _arrays.given_array(data)
         if given is None:
             _arrays.check_bytes(data)
-            self._connections.with_room().put(name, data)
+            with self._connections.room() as handle:
+                handle.put(name, data)
         else:
             self._put_array(name, given)
         if ttl is not None:
@@ -221,7 +222,8 @@ class Node:
         try:
             if given.memory is None and given.nbytes >= COPIED_BYTES and self._put_strided(name, given, meta):
                 return
-            self._connections.with_room().put(name, given.contiguous().memory, None, meta)
+            with self._connections.room() as handle:
+                handle.put(name, given.contiguous().memory, None, meta)
         except Exists as error:
             raise self._exists(name, given.meaning, error) from None
 
@@ -229,7 +231,8 @@ class Node:
         """Copies once, into the store. False: there is an object of that name, and put() has to compare."""
         import numpy
         try:
-            creation = self._connections.with_room().create(name, given.nbytes, meta)
+            with self._connections.room() as handle:
+                creation = handle.create(name, given.nbytes, meta)
         except Exists:
             return False
         with Writer(creation, given.nbytes, lambda memory: _arrays.as_numpy(memory, given.meaning)) as writer:
@@ -245,12 +248,16 @@ class Node:
         return error if stored is None or stored == meaning else exists(name, stored, meaning)
 
     def _view(self, name: Name, timeout: Optional[float]) -> _sarissa.View:
-        handle, limit = self._connections.with_room(), timeout_ns(timeout)
-        view = handle.here(name)
+        limit, first = timeout_ns(timeout), self._connections.at_once()
+        view = None if first is None else first.here(name)
         if view is not None:
             return view
-        return long_wait(handle, [name], limit, lambda limit: handle.get(name, limit),
-                       lambda queue, limit: queue.get(0, name, limit))
+        with self._connections.room() as handle:
+            view = handle.here(name)
+            if view is not None:
+                return view
+            return long_wait(handle, [name], limit, lambda limit: handle.get(name, limit),
+                             lambda queue, limit: queue.get(0, name, limit))
 
     def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
         """The object, waiting up to timeout seconds for it (None: no limit). An array comes as a
@@ -303,22 +310,25 @@ class Node:
             if size is None:
                 raise TypeError("say how large it is: create(name, size), or create(name, "
                                 "dtype=..., shape=...)")
-            return Writer(self._connections.with_room().create(name, unsigned(size, 64)), size)
+            with self._connections.room() as handle:
+                return Writer(handle.create(name, unsigned(size, 64)), size)
         named = created_type(dtype)
         lengths = (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
         meaning = Meaning(named, lengths)
         if any(length < 0 for length in lengths):
             raise ValueError(f"no object can be an {meaning}")
         size, meta = item_bytes(named) * meaning.elements, _arrays.write(meaning)
-        creation = self._connections.with_room().create(name, size, meta)
+        with self._connections.room() as handle:
+            creation = handle.create(name, size, meta)
         return Writer(creation, size, lambda memory: _arrays.as_numpy(memory, meaning))
 
     def reader(self, name: Name, timeout: Optional[float] = None) -> Reader:
         """The object while it still arrives or is written: returns as soon as its size is known. Each
         wait for more takes up to timeout seconds."""
-        handle, limit = self._connections.with_room(), timeout_ns(timeout)
-        view = long_wait(handle, [name], limit, lambda limit: handle.begin(name, limit),
-                       lambda queue, limit: queue.begin(0, name, limit))
+        limit = timeout_ns(timeout)
+        with self._connections.room() as handle:
+            view = long_wait(handle, [name], limit, lambda limit: handle.begin(name, limit),
+                             lambda queue, limit: queue.begin(0, name, limit))
         return Reader(handle, view, timeout, name)
 
     # --- reduce
@@ -366,22 +376,24 @@ class Node:
         The result is a read-only array, or a Tensor where numpy has no such type, as get_array() has it."""
         if array is not None:
             memory, meaning = mine(array, sources, rank)
-            self._connections.with_room().put(sources[rank or 0], memory, None, _arrays.write(meaning))
+            with self._connections.room() as handle:
+                handle.put(sources[rank or 0], memory, None, _arrays.write(meaning))
             dtype, shape = meaning.dtype, meaning.shape
         request = reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
-        handle = self._connections.with_room()
-        view = finish(handle, lambda queue: queue.allreduce(0, request), 3, Patience(handle, [target], request[6]))
+        with self._connections.room() as handle:
+            view = finish(handle, lambda queue: queue.allreduce(0, request), 3, Patience(handle, [target], request[6]))
         return summed(target, view, dtype, shape)
 
     def gather(self, names: Sequence[Name], timeout: Optional[float] = None, raw: bool = False) -> List[Any]:
         """get() of all of them, side by side: all or none. Any number of names."""
         wanted, limit = names_of(names), timeout_ns(timeout)
         if len(wanted) <= VIEWS_MAX:
-            handle = self._connections.with_room(len(wanted))
-            views = finish(handle, lambda queue: queue.gather(0, wanted, limit), len(wanted) + 1,
-                           Patience(handle, wanted, limit))
+            with self._connections.room(len(wanted)) as handle:
+                views = finish(handle, lambda queue: queue.gather(0, wanted, limit), len(wanted) + 1,
+                               Patience(handle, wanted, limit))
         else:
-            views = gather_many(self._connections.rooms(len(wanted)), wanted, limit)
+            with self._connections.rooms(len(wanted)) as rooms:
+                views = gather_many(rooms, wanted, limit)
         if raw:
             return [memoryview(view) for view in views]
         return [as_put(name, view) for name, view in zip(wanted, views)]
