@@ -16,6 +16,7 @@ int sar_array_describe(const sar_array *array, void *meta)
 	struct array_meta a = {.dtype = array->dtype, .order = array->order, .dims = array->dims};
 	struct object_meta out;
 	const char *type = array->type;
+	size_t length;
 	if (*type == '\0' && reduce_dtype_valid(a.dtype))
 		type = array_meta_numpy(a.dtype);
 	if ((a.dtype != 0 && !reduce_dtype_valid(a.dtype)) || *type == '\0')
@@ -23,15 +24,20 @@ int sar_array_describe(const sar_array *array, void *meta)
 				 "sar_array_describe: type %u: use one of enum sar_dtype, or 0 "
 				 "and say in type which it is",
 				 array->dtype);
+	length = strnlen(type, sizeof(array->type));
+	if (length < sizeof(a.text))
+		memcpy(a.text, type, length);
+	if (length < sizeof(a.text) && !array_meta_type(&a))
+		return error_set(-EINVAL,
+				 "sar_array_describe: type \"%s\" is not %s, which is \"%s\": "
+				 "leave type empty, or set dtype to 0",
+				 a.text, reduce_dtype_name(a.dtype), array_meta_numpy(a.dtype));
 	if ((a.order != 'C' && a.order != 'F') || a.dims > SAR_ARRAY_DIMS_MAX)
 		return error_set(-EINVAL,
 				 "sar_array_describe: %u dimensions in order %d: use at most %d, "
 				 "and order 'C' or 'F'",
 				 a.dims, a.order, SAR_ARRAY_DIMS_MAX);
 	memcpy(a.shape, array->shape, sizeof(a.shape));
-	size_t length = strnlen(type, sizeof(array->type));
-	if (length < sizeof(a.text))
-		memcpy(a.text, type, length);
 	if (length == sizeof(a.text) || !array_meta_write(&a, &out))
 		return error_set(-E2BIG,
 				 "sar_array_describe: the type and %u dimensions do not fit %d "

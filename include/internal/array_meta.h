@@ -35,7 +35,7 @@ struct array_meta {
 	char text[ARRAY_META_TEXT + 1];
 };
 
-/* What numpy calls a type; NULL: there is no such type. */
+/* What numpy calls a type: the one text that means it. NULL: there is no such type. */
 static inline const char *array_meta_numpy(uint32_t dtype)
 {
 	static const char *const names[REDUCE_DTYPE_END] = {
@@ -45,6 +45,20 @@ static inline const char *array_meta_numpy(uint32_t dtype)
 		[REDUCE_U16] = "<u2", [REDUCE_U32] = "<u4",	  [REDUCE_U64] = "<u8",
 	};
 	return dtype < REDUCE_DTYPE_END ? names[dtype] : NULL;
+}
+
+/* Whether the dtype and the text name one type. A text that means a dtype sets it. */
+static inline bool array_meta_type(struct array_meta *a)
+{
+	if (*a->text == '\0')
+		return reduce_dtype_valid(a->dtype);
+	for (uint32_t dtype = 1; dtype < REDUCE_DTYPE_END; dtype++)
+		if (strcmp(a->text, array_meta_numpy(dtype)) == 0) {
+			if (a->dtype == 0)
+				a->dtype = dtype;
+			return a->dtype == dtype;
+		}
+	return a->dtype == 0;
 }
 
 /* Whether the metadata says that it describes an array, rightly or not. */
@@ -64,30 +78,30 @@ static inline bool array_meta_read(const struct object_meta *meta, struct array_
 		return false;
 	*out = (struct array_meta){.dtype = in[1], .order = (char)in[2], .dims = in[3]};
 	text = in[4];
-	if ((in[1] != 0 && !reduce_dtype_valid(in[1])) || (in[2] != 'C' && in[2] != 'F') ||
-	    in[3] > ARRAY_META_DIMS || in[5] || in[6] || in[7] ||
+	if ((in[2] != 'C' && in[2] != 'F') || in[3] > ARRAY_META_DIMS || in[5] || in[6] || in[7] ||
 	    meta->bytes != at + 8 * out->dims + text)
 		return false;
 	for (uint32_t i = 0; i < out->dims; i++, at += 8)
 		for (uint32_t k = 0; k < 8; k++)
 			out->shape[i] |= (uint64_t)in[at + k] << 8 * k;
 	memcpy(out->text, in + at, text);
-	return memchr(out->text, 0, text) == NULL && (in[1] != 0 || text > 0);
+	return memchr(out->text, 0, text) == NULL && array_meta_type(out);
 }
 
 /* Writes a description. False: it does not fit, or is none. */
 static inline bool array_meta_write(const struct array_meta *a, struct object_meta *out)
 {
 	size_t text = strnlen(a->text, sizeof(a->text));
+	struct array_meta typed = *a;
 	uint32_t at = ARRAY_META_HEAD;
 
-	if ((a->dtype != 0 && !reduce_dtype_valid(a->dtype)) || (a->dtype == 0 && text == 0) ||
+	if (text > ARRAY_META_TEXT || !array_meta_type(&typed) ||
 	    (a->order != 'C' && a->order != 'F') || a->dims > ARRAY_META_DIMS ||
-	    text > ARRAY_META_TEXT || at + 8 * a->dims + text > OBJECT_META_BYTES)
+	    at + 8 * a->dims + text > OBJECT_META_BYTES)
 		return false;
 	*out = (struct object_meta){.bytes = (uint8_t)(at + 8 * a->dims + text),
-				    .data = {ARRAY_META_MARK, (uint8_t)a->dtype, (uint8_t)a->order,
-					     (uint8_t)a->dims, (uint8_t)text}};
+				    .data = {ARRAY_META_MARK, (uint8_t)typed.dtype,
+					     (uint8_t)a->order, (uint8_t)a->dims, (uint8_t)text}};
 	for (uint32_t i = 0; i < a->dims; i++, at += 8)
 		for (uint32_t k = 0; k < 8; k++)
 			out->data[at + k] = (uint8_t)(a->shape[i] >> 8 * k);
@@ -95,22 +109,45 @@ static inline bool array_meta_write(const struct array_meta *a, struct object_me
 	return true;
 }
 
-/* Bytes of the array; UINT64_MAX: not known, or too many. */
+/* Bytes of an element, which the dtype tells or a text such as ">f4", "<U5", "<M8[ns]"; 0: not
+ * known. */
+static inline uint32_t array_meta_element(const struct array_meta *a)
+{
+	const char *at = a->text + (*a->text != '\0' && strchr("<>|=", *a->text) != NULL);
+	uint32_t bytes = 0, unit = *at == 'U' ? 4 : 1;
+
+	if (a->dtype)
+		return reduce_dtype_bytes(a->dtype);
+	if (*at == '\0' || strchr("biufcmMSUV", *at) == NULL)
+		return 0;
+	for (at++; *at >= '0' && *at <= '9' && bytes < UINT32_MAX / 100; at++)
+		bytes = 10 * bytes + (uint32_t)(*at - '0');
+	return *at == '\0' || *at == '[' ? unit * bytes : 0;
+}
+
+/* Bytes of the array, if an element of unknown size has one; UINT64_MAX: too many. */
 static inline uint64_t array_meta_bytes(const struct array_meta *a)
 {
-	uint64_t bytes = reduce_dtype_bytes(a->dtype);
-	bool none = false;
+	uint32_t element = array_meta_element(a);
+	uint64_t bytes = element ? element : 1;
 
 	for (uint32_t i = 0; i < a->dims; i++)
-		none |= a->shape[i] == 0;
-	if (bytes == 0 || none)
-		return bytes == 0 ? UINT64_MAX : 0;
+		if (a->shape[i] == 0)
+			return 0;
 	for (uint32_t i = 0; i < a->dims; i++) {
 		if (a->shape[i] > (UINT64_MAX - 1) / bytes)
 			return UINT64_MAX;
 		bytes *= a->shape[i];
 	}
 	return bytes;
+}
+
+/* Whether an object of so many bytes can be the array. */
+static inline bool array_meta_fits(const struct array_meta *a, uint64_t size)
+{
+	uint64_t bytes = array_meta_bytes(a);
+
+	return bytes == size || (bytes < size && bytes > 0 && array_meta_element(a) == 0);
 }
 
 enum { ARRAY_META_SHOWN = ARRAY_META_TEXT + 24 * ARRAY_META_DIMS + 8 };

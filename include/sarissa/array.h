@@ -42,11 +42,12 @@ typedef struct sar_array {
 
 /*
  * Writes the description of an array. With a dtype, `type` may be empty: numpy's text is written.
+ * With dtype 0, a text that means one of enum sar_dtype ("<f4") sets it.
  *
  * Shapes: meta has room for SAR_META_MAX bytes. Returns how many are set.
  * Ownership: nothing is used after the call.
- * Errors: -EINVAL dtype, order or dims is out of range, or dtype is 0 and type empty. -E2BIG the
- * description does not fit: type is too long.
+ * Errors: -EINVAL dtype, order or dims is out of range, dtype is 0 and type empty, or type means
+ * another type than dtype. -E2BIG the description does not fit: type is too long.
  */
 int sar_array_describe(const sar_array *array, void *meta);
 

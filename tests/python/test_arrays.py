@@ -246,6 +246,8 @@ def test_metadata_are_not_trusted(node, meta):
 
 
 def test_arrays_are_filled_in_place(nodes):
+    with pytest.raises(ValueError, match="is not between 0 and"):
+        nodes[0].create("huge", dtype="c16", shape=(1 << 60,))
     with nodes[0].create("filled", dtype="f32", shape=(3, 4)) as writer:
         writer.array[:] = numpy.arange(12).reshape(3, 4)
     got = nodes[1].get("filled", timeout=20)

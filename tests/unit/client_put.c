@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "client_fake.h"
 #include "client_test.h"
+#include "sarissa/array.h"
 
 enum { BIG = 2500000 };
 
@@ -225,6 +226,26 @@ static void one_of_several_wins(void **state)
 	pthread_barrier_destroy(&start);
 }
 
+static void a_description_names_one_type(void **state)
+{
+	const char *const wrong[] = {">f4", "<i4", "<f8"};
+	sar_array a = {.dtype = SAR_F32, .order = 'C', .dims = 1, .shape = {3}}, back;
+	uint8_t meta[SAR_META_MAX];
+	int n;
+	for (unsigned i = 0; i < 3; i++) {
+		strcpy(a.type, wrong[i]);
+		assert_int_equal(sar_array_describe(&a, meta), -EINVAL);
+		assert_non_null(strstr(sar_error_detail(), wrong[i]));
+		assert_non_null(strstr(sar_error_detail(), "is not f32"));
+	}
+	a.dtype = 0;
+	strcpy(a.type, "<f4");
+	n = sar_array_describe(&a, meta);
+	assert_in_range(n, 1, SAR_META_MAX);
+	assert_int_equal(sar_array_parse(meta, (size_t)n, &back), 0);
+	assert_int_equal(back.dtype, SAR_F32);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +258,7 @@ int main(void)
 		test_client(takes_the_place_of_one_that_is_gone),
 		test_client(a_given_up_put_leaves_nothing),
 		test_client(one_of_several_wins),
+		cmocka_unit_test(a_description_names_one_type),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,6 +300,83 @@ static void what_is_no_metadata_is_refused(void **state)
 	world_free(w);
 }
 
+static struct object_meta row(uint32_t dtype, const char *text, uint64_t length)
+{
+	struct object_meta out = {(uint8_t)(16 + strlen(text)),
+				  {ARRAY_META_MARK, (uint8_t)dtype, 'C', 1, (uint8_t)strlen(text)}};
+
+	for (uint32_t k = 0; k < 8; k++)
+		out.data[8 + k] = (uint8_t)(length >> 8 * k);
+	memcpy(out.data + 16, text, strlen(text));
+	return out;
+}
+
+static void the_type_and_its_text_are_one(void **state)
+{
+	const char *const others[] = {">f4", "<i4", "<f8", "|V4", "bfloat16"};
+	struct object_meta meta;
+	struct array_meta a;
+
+	for (uint32_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		meta = row(REDUCE_F32, others[i], 10);
+		assert_false(array_meta_read(&meta, &a));
+		a = (struct array_meta){.dtype = REDUCE_F32, .order = 'C'};
+		strcpy(a.text, others[i]);
+		assert_false(array_meta_write(&a, &meta));
+	}
+	for (uint32_t dtype = 1; dtype < REDUCE_DTYPE_END; dtype++) {
+		meta = row(0, array_meta_numpy(dtype), 10);
+		assert_true(array_meta_read(&meta, &a));
+		assert_int_equal(a.dtype, dtype);
+		a.dtype = 0;
+		assert_true(array_meta_write(&a, &meta));
+		assert_int_equal(meta.data[1], dtype);
+	}
+	meta = row(REDUCE_F32, "", 10);
+	assert_true(array_meta_read(&meta, &a));
+	meta = row(REDUCE_DTYPE_END, "", 10);
+	assert_false(array_meta_read(&meta, &a));
+}
+
+/* Where the text tells the bytes of an element; elsewhere an element has one or more. */
+static void other_types_have_their_size(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t length, size;
+		int result;
+	} cases[] = {
+		{"<c16", 10, 160, 0},
+		{"<c16", 10, 152, -EINVAL},
+		{"<c16", 1ull << 60, 0, -EINVAL},
+		{"<U5", 3, 60, 0},
+		{"<U5", 3, 15, -EINVAL},
+		{"<M8[ns]", 3, 24, 0},
+		{"<M8[ns]", 3, 25, -EINVAL},
+		{"|b1", 0, 0, 0},
+		{"|b1", 0, 1, -EINVAL},
+		{"float8_e5m2", 6, 6, 0},
+		{"float8_e5m2", 6, 5, -EINVAL},
+		{"[('a', '<i4')]", 6, 24, 0},
+		{"[('a', '<i4')]", 6, 0, -EINVAL},
+		{"[('a', '<i4')]", 0, 4, -EINVAL},
+		{"<S4294967297", 6, 6, 0}, /* no size that fits: not known */
+	};
+	struct world *w = begin();
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct session_request r = world_request(SESSION_CREATE, cases[i].text);
+
+		r.size = cases[i].size;
+		r.pin = 3;
+		r.meta = row(0, cases[i].text, cases[i].length);
+		if (world_call(w, PUTTER, 0, &r, WHEN)->reply.status != cases[i].result)
+			fail_msg("%s of %llu bytes", cases[i].text,
+				 (unsigned long long)cases[i].size);
+	}
+	world_end(w);
+}
+
 /* All that is written is read again, and nothing else is. */
 static void descriptions_are_read_as_they_were_written(void **state)
 {
@@ -344,6 +421,8 @@ int main(void)
 		cmocka_unit_test(a_small_object_has_them_with_its_value),
 		cmocka_unit_test(the_next_owner_knows_them),
 		cmocka_unit_test(what_is_no_metadata_is_refused),
+		cmocka_unit_test(the_type_and_its_text_are_one),
+		cmocka_unit_test(other_types_have_their_size),
 		cmocka_unit_test(descriptions_are_read_as_they_were_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

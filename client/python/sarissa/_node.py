@@ -317,7 +317,7 @@ class Node:
         meaning = Meaning(named, lengths)
         if any(length < 0 for length in lengths):
             raise ValueError(f"no object can be an {meaning}")
-        size, meta = item_bytes(named) * meaning.elements, _arrays.write(meaning)
+        size, meta = unsigned(item_bytes(named) * meaning.elements, 64), _arrays.write(meaning)
         with self._connections.room() as handle:
             creation = handle.create(name, size, meta)
         return Writer(creation, size, lambda memory: _arrays.as_numpy(memory, meaning))

@@ -146,7 +146,7 @@ static const char *sessions_check_meta(const struct session_request *r)
 	if (!array_meta_read(&r->meta, &array))
 		return "metadata that begin with 0xa1 describe an array, and these do not: see "
 		       "sarissa/array.h";
-	if (array.dtype && array_meta_bytes(&array) != r->size)
+	if (!array_meta_fits(&array, r->size))
 		return "the array that the metadata describe has another size than the object: "
 		       "describe it as it is";
 	return NULL;
