@@ -741,10 +741,53 @@ static void a_pull_that_has_ended_takes_no_part(void **state)
 	world_free(w);
 }
 
+static void count_line(struct groups *gs, struct group *g, const struct group_decision_line *l)
+{
+}
+
+/* A decision that somebody has put under the name of one: it has no more than a reduce takes. */
+static void a_decision_has_no_more_than_the_members(void **state)
+{
+	static char text[GROUP_BLOB_BYTES];
+
+	for (uint32_t more = 0; more < 2; more++) {
+		struct group_decision d;
+		int length = snprintf(text, sizeof(text),
+				      "sarissa decision 1\nround 1 attempt 0 version 1 top 1 "
+				      "base 0 0 count 4\n");
+
+		for (uint32_t i = 0; i < GROUP_MEMBERS_MAX + more; i++)
+			length += snprintf(text + length, sizeof(text) - (size_t)length,
+					   "c %x 1 0 0 -\n", i + 1);
+		assert_in_range(length, 1, sizeof(text) - 1);
+		assert_int_equal(
+			group_decision_read(text, (uint32_t)length, &d, count_line, NULL, NULL),
+			!more);
+	}
+}
+
+static void a_group_has_no_more_bytes_than_can_be_counted(void **state)
+{
+	static struct group g;
+	char text[256];
+
+	for (uint32_t more = 0; more < 2; more++) {
+		unsigned long long count = UINT64_MAX / REDUCE_ELEMENT_BYTES_MAX + more;
+		int length = snprintf(text, sizeof(text),
+				      "sarissa group 1\nop %d dtype %d count %llu flags 0 start 0\n"
+				      "policy bsp\n",
+				      REDUCE_SUM, REDUCE_F32, count);
+
+		assert_int_equal(group_meta_read(&g, text, (uint32_t)length), !more);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(policies_are_compiled),
+		cmocka_unit_test(a_decision_has_no_more_than_the_members),
+		cmocka_unit_test(a_group_has_no_more_bytes_than_can_be_counted),
 		cmocka_unit_test(wrong_policies_name_the_position),
 		cmocka_unit_test(a_policy_is_shown_as_a_table),
 		cmocka_unit_test(clocks_follow_the_minimum),

@@ -182,7 +182,7 @@ bool group_meta_read(struct group *g, const char *bytes, uint32_t length)
 		describe_expect(&i, "\n");
 	}
 	return !i.wrong && reduce_op_name(g->op) && reduce_dtype_name(g->dtype) && g->count > 0 &&
-	       g->start <= GROUP_MEMBERS_MAX &&
+	       g->count <= UINT64_MAX / REDUCE_ELEMENT_BYTES_MAX && g->start <= GROUP_MEMBERS_MAX &&
 	       group_policy_parse(g->policy_text, &g->policy, &error) == 0;
 }
 
@@ -192,6 +192,7 @@ bool group_decision_read(const char *bytes, uint32_t length, struct group_decisi
 			 struct groups *gs, struct group *g)
 {
 	struct describe_in i = {bytes, bytes + length, false};
+	uint32_t contributions = 0;
 
 	describe_expect(&i, "sarissa decision 1\n");
 	out->round = describe_take(&i, "round ", 10);
@@ -213,6 +214,8 @@ bool group_decision_read(const char *bytes, uint32_t length, struct group_decisi
 		describe_rest(&i, l.cohort, sizeof(l.cohort));
 		if (strcmp(l.cohort, "-") == 0)
 			*l.cohort = '\0';
+		contributions += l.contributes;
+		i.wrong |= contributions > GROUP_MEMBERS_MAX;
 		if (!i.wrong)
 			line(gs, g, &l);
 	}

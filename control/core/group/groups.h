@@ -58,6 +58,7 @@ struct group;
 enum {
 	GROUP_ATTEMPTS = 3,	  /* of a round */
 	GROUP_KEEP = 8,		  /* newest rounds whose objects stay */
+	GROUP_SWEEP_MAX = 64,	  /* rounds whose objects are deleted at a time */
 	GROUP_BLOB_BYTES = 60000, /* of a decision: below OBJECT_INLINE_MAX */
 };
 _Static_assert((int)GROUP_ATTEMPTS < (int)GROUP_BY_SWITCH, "attempts and that bit are apart");

@@ -6,16 +6,21 @@
 /* ---- the open round ---------------------------------------------------------------------------
  */
 
+static void rounds_empty(struct group_round *r)
+{
+	list_init(&r->contributions);
+	r->count = 0;
+	r->top = 0;
+}
+
 void rounds_open(struct group *g, uint64_t number)
 {
 	g->open.number = number;
 	g->open.version = g->version;
 	g->open.policy = g->policy;
-	g->open.count = 0;
+	rounds_empty(&g->open);
 	g->open.attempt = number == g->spoilt.number ? g->spoilt.attempt + 1 : 0;
-	g->open.top = 0;
 	g->open.due_ns = UINT64_MAX;
-	list_init(&g->open.contributions);
 	for (uint32_t i = 0; i < g->cohorts; i++) {
 		g->cohort[i].present = 0;
 		g->cohort[i].low = 0;
@@ -257,16 +262,27 @@ static void rounds_close(struct groups *gs, struct group *g)
 {
 	const struct group_kept *base = g->flags & GROUP_TOTAL ? rounds_kept(g, g->result) : NULL;
 
+	struct list rest; /* of members that had two: no reduce has room for them */
+
 	g->closing = g->open;
-	list_init(&g->closing.contributions);
+	rounds_empty(&g->closing);
+	list_init(&rest);
 	list_each(l, after, &g->open.contributions)
 	{
 		list_remove(l);
-		list_append(&g->closing.contributions, l);
+		if (g->closing.count < GROUP_MEMBERS_MAX)
+			rounds_add(&g->closing, list_item(l, struct group_contribution, link));
+		else
+			list_append(&rest, l);
 	}
 	g->closing.base = base ? *base : (struct group_kept){0};
 	g->closing.resumed = g->closing.spent = g->closing.begun = false;
 	rounds_open(g, g->open.number + 1);
+	list_each(l, after, &rest)
+	{
+		list_remove(l);
+		rounds_add(&g->open, list_item(l, struct group_contribution, link));
+	}
 	roster_bind(g, false);
 	rounds_decide(gs, g);
 }
@@ -427,6 +443,8 @@ static void rounds_sweep(struct groups *gs, struct group *g)
 		limit--;
 	if (limit + GROUP_KEEP < g->result)
 		limit = g->result - GROUP_KEEP;
+	if (limit > GROUP_SWEEP_MAX && g->oldest < limit - GROUP_SWEEP_MAX)
+		g->oldest = limit - GROUP_SWEEP_MAX; /* a member came with a later number */
 	for (; g->oldest < limit; g->oldest++) {
 		const struct group_kept *k = rounds_kept(g, g->oldest);
 
