@@ -263,6 +263,23 @@ def test_arrays_are_filled_in_place(nodes):
     nodes[0].delete("filled")
 
 
+@pytest.mark.parametrize("columns", (3, 60_000))
+def test_arrays_and_bytes_do_not_mix(nodes, columns):
+    array = numpy.ones((2, columns), "f4")
+    puts = {"mixed/bytes": lambda: nodes[0].put("mixed/bytes", array.tobytes()),
+            "mixed/array": lambda: nodes[1].put("mixed/array", array)}
+    for first, then in (("mixed/bytes", "mixed/array"), ("mixed/array", "mixed/bytes")):
+        nodes[0].reduce("mixed", list(puts), dtype="f32", timeout=60)
+        puts[first]()
+        puts[then]()
+        with pytest.raises(sarissa.InvalidArgument, match="all sources"):
+            nodes[0].reduce_sources("mixed", timeout=20)
+        with pytest.raises(sarissa.InvalidArgument, match="all sources"):
+            nodes[0].reduce("mixed", list(puts), dtype="f32", timeout=60)
+        nodes[0].delete("mixed/bytes")
+        nodes[0].delete("mixed/array")
+
+
 def test_reduces_know_arrays(nodes):
     parts = [numpy.full((3, 5), rank, "f8") for rank in range(4)]
     for rank, part in enumerate(parts):

@@ -88,15 +88,21 @@ static void types_say_differ(struct text *t, const struct reduce *r, const struc
 }
 
 /* Bytes, and the request does not say of which type. */
-static void types_say_untyped(struct text *t, const struct reduce *r, const struct reduce_named *n)
+static void types_say_untyped(struct text *t, const struct reduce_named *n)
 {
 	types_add_source(t, n, " has ");
-	text_add(t, " that do not say what they are");
-	if (r->from.described.known) {
-		text_add(t, ", ");
-		types_add_source(t, &r->from.described, " is ");
-	}
-	text_add(t, ", and the reduce names no type: name the dtype");
+	text_add(t, " that do not say what they are, and the reduce names no type: name the dtype");
+}
+
+/* An array among bytes, or bytes among arrays. Readers have the metadata of the result before all
+ * sources are there, so the first source decides for all. */
+static void types_say_mixed(struct text *t, const struct reduce *r, const struct reduce_named *n,
+			    bool array)
+{
+	types_add_source(t, n, array ? " is " : " has ");
+	text_add(t, ", ");
+	types_add_source(t, &r->from.first, array ? " has " : " is ");
+	text_add(t, ": all sources of a reduce are arrays, or none is");
 }
 
 /* What the description of a source has against it. Returns whether it fits. */
@@ -156,18 +162,6 @@ static bool types_sized(struct reduce *r, const struct reduce_named *n,
 	return true;
 }
 
-/* The metadata that the result gets: the description of the sources, or what they all have. */
-static void types_hand_on(struct reduce *r, const struct reduce_named *n, bool array)
-{
-	struct object_meta *meta = &r->from.meta;
-
-	if (array ? !array_meta_marked(meta) : !r->from.sized)
-		*meta = n->meta;
-	else if (!array && !array_meta_marked(meta) &&
-		 (meta->bytes != n->meta.bytes || memcmp(meta->data, n->meta.data, meta->bytes)))
-		meta->bytes = 0;
-}
-
 void reduce_types_misfit(const struct reduce *r, struct text *why)
 {
 	struct array_meta a;
@@ -186,17 +180,23 @@ bool reduce_types_hold(struct reduce *r, const struct reduce_source *s,
 
 	*why = (struct text){.length = 0};
 	memcpy(n.name, got->name, sizeof(n.name));
+	if (r->from.sized && array != r->from.described.known) {
+		types_say_mixed(why, r, &n, array);
+		return false;
+	}
 	if (array && !types_described(r, &n, &a, why))
 		return false;
 	if (!array && r->want.asked_dtype == 0) {
-		types_say_untyped(why, r, &n);
+		types_say_untyped(why, &n);
 		return false;
 	}
 	if (!types_sized(r, &n, got, why))
 		return false;
-	types_hand_on(r, &n, array);
-	if (!r->from.sized)
-		r->from.first = n;
+	if (r->from.sized)
+		return true;
+	r->from.first = n;
+	if (array)
+		r->from.meta = n.meta;
 	return true;
 }
 
