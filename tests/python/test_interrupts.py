@@ -99,6 +99,63 @@ def test_ctrl_c_ends_every_call(alone):
     assert child.communicate("go\n", timeout=60)[0] == "closed\n" and child.returncode == 0
 
 
+BLOCKS = """
+import sys, sarissa
+node = sarissa.open()
+node.create_group("group", "f4", 3)
+member, lease = node.group("group").join(), node.lease(ttl=1)
+lease.put("held", b"x")
+written, left = [node.create(f"written/{i}", 1 << 20) for i in range(2)]
+print("ready", flush=True)
+sys.stdin.readline()
+for name, block, call in (("writer", written, lambda: written.publish(5)),
+                          ("lease", lease, lambda: lease.put("leased", b"x")),
+                          ("member", member, lambda: member.pull())):
+    try:
+        print("calls", name, flush=True)
+        with block:
+            call()
+    except KeyboardInterrupt:
+        print("interrupted", name, flush=True)
+print("end", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_with_block_and_the_interpreter(alone):
+    """Whose end asks the node as well. Nothing is left when it answers again."""
+    cluster, control = alone
+    child = subprocess.Popen([sys.executable, "-c", BLOCKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env={**os.environ, "SARISSA_SOCKET": cluster.socket[0]})
+    assert child.stdout.readline() == "ready\n"
+    os.kill(control, signal.SIGSTOP)
+    slow = []
+    try:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+        while (line := child.stdout.readline()) != "end\n":
+            assert line.startswith("calls "), line
+            name = line[6:].strip()
+            time.sleep(0.15)  # as above
+            begin = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            assert child.stdout.readline() == f"interrupted {name}\n"
+            if (took := time.monotonic() - begin) > 1.5:
+                slow.append(f"{name}: {took:.1f} s")
+        begin = time.monotonic()
+        child.wait(60)  # it leaves a writer open
+        if (took := time.monotonic() - begin) > 2:
+            slow.append(f"exit: {took:.1f} s")
+    finally:
+        os.kill(control, signal.SIGCONT)
+        child.communicate()
+    assert not slow, slow
+    with cluster.open() as node:
+        late = time.monotonic() + 30
+        while (left := [info.name for info in node.ls() if info.name[0] != "."]) or node.group("group").info()["live"]:
+            assert time.monotonic() < late, left
+            time.sleep(0.02)
+
+
 def test_close_holds_up_no_other_thread(alone):
     """The last reference goes while the thread that connects again is at work on a silent control."""
     cluster, control = alone

@@ -35,15 +35,6 @@ static void creation_drop(void *what)
 	sar_abort(self->handle->s, &self->buffer);
 }
 
-/* The same after a signal's handler has raised: control does it in its own time. */
-static void creation_drop_soon(void *what)
-{
-	struct interrupt interrupted = {.wanted = true};
-	struct interrupt before = interrupt_set(&interrupted);
-	creation_drop(what);
-	interrupt_set(&before);
-}
-
 /* Nobody can seal it any more. */
 static void creation_give_up(struct creation *self)
 {
@@ -53,7 +44,7 @@ static void creation_give_up(struct creation *self)
 				  "a Writer was dropped without seal() or abort(): its object is "
 				  "given up") < 0)
 		PyErr_WriteUnraisable(NULL);
-	python_end(creation_drop, self);
+	python_end_soon(creation_drop, self);
 	self->handle->views--;
 	PyErr_Restore(kind, value, trace);
 }
@@ -139,7 +130,7 @@ static PyObject *creation_seal(PyObject *object, PyObject *none)
 	PYTHON_WAIT_END(r < 0)
 	if (r < 0) {
 		python_fail(r, NULL);
-		python_end(r == -EINTR ? creation_drop_soon : creation_drop, self);
+		(r == -EINTR ? python_end_soon : python_end)(creation_drop, self);
 		return NULL;
 	}
 	Py_RETURN_NONE;

@@ -199,7 +199,7 @@ PyObject *groups_made(struct handle *handle, sar_member *m)
 	PyTypeObject *type = (PyTypeObject *)handle->member;
 	struct member *made = (struct member *)PyType_GenericAlloc(type, 0);
 	if (!made) {
-		python_end(groups_leave, m);
+		python_end_soon(groups_leave, m);
 		return NULL;
 	}
 	Py_INCREF(handle);
@@ -261,7 +261,7 @@ static void member_dealloc(PyObject *object)
 {
 	struct member *self = (struct member *)object;
 	if (self->m)
-		python_end(groups_leave, self->m);
+		python_end_soon(groups_leave, self->m);
 	Py_XDECREF((PyObject *)self->handle);
 	python_free(object);
 }

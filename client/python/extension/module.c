@@ -208,6 +208,7 @@ static PyMethodDef module_methods[] = {
 	{"id_from", id_from, METH_O, NULL},
 	{"sample", sample, METH_O, NULL},
 	{"same", same, METH_VARARGS, NULL},
+	{"brief", python_brief, METH_O, NULL},
 	{"dlpack_export", dlpack_export, METH_VARARGS, NULL},
 	{"dlpack_import", dlpack_import, METH_O, NULL},
 	{0},

@@ -91,6 +91,10 @@ void python_wait_end(struct python_wait *wait, bool failed);
 /* Calls end(what) for an object that goes, without the interpreter's lock. An exception that is
  * under way stays; that of a signal's handler comes a little later. */
 void python_end(void (*end)(void *what), void *what);
+/* The same for what the node can do in its own time: waits half a second at most. */
+void python_end_soon(void (*end)(void *what), void *what);
+/* brief(call): calls it. Its waits take half a second together, and then end with EINTR. */
+PyObject *python_brief(PyObject *module, PyObject *call);
 
 /* handle.c */
 struct handle {

@@ -7,11 +7,20 @@
 
 #include <stdlib.h>
 #include <unistd.h>
+#include "deadline.h"
 
-/* True: a handler has raised. */
+enum { WAIT_BRIEF_NS = 500000000 };
+
+static _Thread_local int64_t wait_until_ns; /* 0: without end */
+
+/* True: a handler has raised, or the time of python_brief is over. */
 static bool wait_asked(void *arg)
 {
 	struct python_wait *wait = arg;
+	if (wait_until_ns && deadline_now() >= wait_until_ns)
+		return true;
+	if (gettid() != getpid())
+		return false;
 	PyEval_RestoreThread(wait->thread);
 	int r = PyErr_CheckSignals();
 	wait->thread = PyEval_SaveThread();
@@ -21,7 +30,7 @@ static bool wait_asked(void *arg)
 void python_wait_begin(struct python_wait *wait)
 {
 	struct interrupt looks = {.asked = wait_asked, .arg = wait};
-	wait->before = interrupt_set(gettid() == getpid() ? &looks : NULL);
+	wait->before = interrupt_set(wait_until_ns || gettid() == getpid() ? &looks : NULL);
 	wait->thread = PyEval_SaveThread();
 }
 
@@ -58,6 +67,29 @@ void python_wait_end(struct python_wait *wait, bool failed)
 	interrupt_set(&wait->before);
 	if (!failed && PyErr_Occurred())
 		wait_raise_later();
+}
+
+static int64_t wait_brief_begin(void)
+{
+	int64_t before = wait_until_ns;
+	if (!before)
+		wait_until_ns = deadline_after(WAIT_BRIEF_NS);
+	return before;
+}
+
+PyObject *python_brief(PyObject *module, PyObject *call)
+{
+	int64_t before = wait_brief_begin();
+	PyObject *result = PyObject_CallFunctionObjArgs(call, NULL);
+	wait_until_ns = before;
+	return result;
+}
+
+void python_end_soon(void (*end)(void *what), void *what)
+{
+	int64_t before = wait_brief_begin();
+	python_end(end, what);
+	wait_until_ns = before;
 }
 
 void python_end(void (*end)(void *what), void *what)

@@ -17,7 +17,7 @@ from ._arrays import Meaning
 from ._connections import VIEWS_MAX
 from ._names import DTYPES, OURS, dtype_of, op_of, timeout_ns, unsigned
 from ._types import item_bytes
-from ._waits import ask
+from ._waits import ask, end_block
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -146,7 +146,7 @@ class GroupMember(Membership):
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
-        self.leave()
+        end_block(self.leave, kind is not None)
 
 
 class Group:

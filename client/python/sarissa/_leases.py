@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional, Type
 
+from ._waits import end_block
+
 if TYPE_CHECKING:
     from ._names import Name
     from ._node import Node, Shape
@@ -53,11 +55,13 @@ class Lease:
 
     def end(self) -> None:
         """Now. What no other lease holds is being deleted when this returns."""
-        self._node._open().lease_end(self.number)
-        self._maker.close()
+        try:
+            self._node._open().lease_end(self.number)
+        finally:
+            self._maker.close()
 
     def __enter__(self) -> Lease:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
-        self.end()
+        end_block(self.end, kind is not None)

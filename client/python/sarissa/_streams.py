@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type
 
 from . import _sarissa
 from ._arrays import as_bytes
-from ._errors import Error
 from ._names import Name, timeout_ns, unsigned
-from ._waits import long_wait
+from ._waits import end_block, long_wait
 
 if TYPE_CHECKING:
     import numpy
@@ -103,15 +102,8 @@ class Writer:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
-        if self.data is None:
-            return
-        if kind is None:
-            self.seal()
-            return
-        try:
-            self.abort()
-        except (Error, BufferError):
-            pass  # the exception that brought us here matters more; the node takes back the rest
+        if self.data is not None:
+            end_block(self.seal if kind is None else self.abort, kind is not None)
 
 
 class Reader(io.RawIOBase):

@@ -92,6 +92,18 @@ def together(asked: Sequence[Tuple[_sarissa.Handle, Callable[[_sarissa.Queue], N
     return [results[number] for number in range(len(queues))]
 
 
+def end_block(end: Callable[[], None], failed: bool) -> None:
+    """The end of a with block. failed: an exception passes. It is the one that the program gets, and waits half a
+    second at most for the node, which does the rest in its own time."""
+    if not failed:
+        end()
+        return
+    try:
+        _sarissa.brief(end)
+    except Exception:
+        pass
+
+
 def ask(question: Callable[[int], T], timeout_ns: int) -> T:
     """question(timeout_ns), which may be asked again: in slices where that is needed."""
     until = time.monotonic_ns() + timeout_ns if timeout_ns < FOREVER else FOREVER
