@@ -52,7 +52,7 @@ def test_arrays_between_workers(dask, local, writeable):
     ends = [dask.submit(where_is, whole, node=node) for node in range(1, NODES)]
     for line, written, total in dask.client.gather(ends):
         assert ("memfd" in line or writeable) and written is writeable and total == MIB * (MIB - 1) // 2, line
-    assert dask.since(before) == {"put": 1, "passed on": 2, "arrived": 3, "as bytes": 0}
+    assert dask.since(before) == {"put": 1, "passed on": 2, "arrived": 3, "as bytes": 0, "not put": 0}
     assert objects(local)
     del whole, ends
     gc.collect()
@@ -85,6 +85,17 @@ def test_what_a_message_may_hold(dask, local):
     assert check(made.result()) == 9  # the client has registered nothing: Dask's own way
     del made
     until(lambda: not objects(local), lambda: objects(local))
+
+
+def test_memory_that_no_object_is_made_of(dask, local):
+    """It goes Dask's own way, between workers and in a scatter."""
+    def make():
+        return memoryview(b"abcdefgh" * (MIB // 4))[::2]
+    before = dask.counts()
+    made = dask.submit(make, node=1)
+    assert dask.submit(lambda got: bytes(got) == b"aceg" * (MIB // 4), made, node=2).result(PATIENCE_S)
+    assert dask.since(before)["not put"] == 1
+    assert bytes(dask.client.scatter(make(), hash=False).result(PATIENCE_S)) == b"aceg" * (MIB // 4)
 
 
 @pytest.mark.parametrize("by", ["client", "scheduler"])
@@ -263,7 +274,7 @@ def test_a_killed_workers_objects_go(dask, local):
     before = dask.counts()
     again = dask.submit(where_is, got, node=1)
     assert again.result()[2] == MIB
-    assert dask.since(before) == {"put": 0, "passed on": 1, "arrived": 1, "as bytes": 0}  # its reader holds it
+    assert dask.since(before) == {"put": 0, "passed on": 1, "arrived": 1, "as bytes": 0, "not put": 0}  # its reader holds it
     del kept, got, again
     gc.collect()
     until(lambda: not objects(local), lambda: objects(local))

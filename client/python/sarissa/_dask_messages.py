@@ -38,6 +38,7 @@ confirmed: ContextVar[bool] = ContextVar("sarissa-confirmed", default=False)  # 
 plain: ContextVar[bool] = ContextVar("sarissa-plain", default=False)  # Dask's own way
 dumps_of: Dict[type, Callable[..., Any]] = {}  # Dask's own, by what they take; empty: nothing is patched
 workers: Dict[str, Any] = {}  # of this process that take part, by address
+NOT_PUT = (Error, BufferError, TypeError, ValueError)  # memory that no object is made of raises the latter
 _undo: List[Callable[[], None]] = []
 _warned = set()
 
@@ -70,7 +71,8 @@ def put(store: Store, thing: Any, frame: Any, kept: bool = True) -> Optional[byt
     """Its id, or None: it has to go Dask's way."""
     try:
         return store.ident_of(thing, frame, confirmed=kept)
-    except Error as error:
+    except NOT_PUT as error:
+        store.counts["not put"] += 1
         warn_once(f"an array goes Dask's own way, not through the object store: {error}",
                   f"put: {type(error).__name__}")
         return None

@@ -11,7 +11,7 @@ from distributed.protocol import pickle
 from distributed.protocol.compression import decompress
 from distributed.protocol.serialize import Serialized
 
-from ._dask_messages import LARGE_BYTES, bytes_in, current, dumps_of, is_encrypted, is_mark, ours, plain, put, relay
+from ._dask_messages import LARGE_BYTES, NOT_PUT, bytes_in, current, dumps_of, is_encrypted, is_mark, ours, plain, put, relay
 from ._dask_store import Store
 from ._errors import Error
 
@@ -43,7 +43,7 @@ def _put_early(store: Store, thing: Any, nodes: Sequence[str]) -> None:
     if len(frames) == 1:
         try:
             store.ident_of(thing, frames[0], nodes)
-        except Error:
+        except NOT_PUT:
             pass  # as when it is asked for, which warns
 
 

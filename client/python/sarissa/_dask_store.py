@@ -87,7 +87,7 @@ class Store:
         self._former: Deque[Tuple[float, bytes]] = collections.deque()
         self._connections: weakref.WeakKeyDictionary[Any, List[Connection]] = weakref.WeakKeyDictionary()
         self._calls = ThreadPoolExecutor(4, "sarissa-hold")
-        self.counts = {"put": 0, "passed on": 0, "arrived": 0, "as bytes": 0}
+        self.counts = {"put": 0, "passed on": 0, "arrived": 0, "as bytes": 0, "not put": 0}
         self._thread = threading.Thread(target=self._serve, daemon=True, name="sarissa-drop")
         self._thread.start()
 

@@ -93,9 +93,10 @@ def _counts() -> Dict[str, int]:
 def counts(client: Any) -> Dict[str, int]:
     """What all workers have done since they have the plugin. "put": objects put; "passed on": ids sent of
     what was put before; "arrived": objects that came through the store; "as bytes": those that did not
-    arrive, and came Dask's own way after all."""
+    arrive, and came Dask's own way after all; "not put": sent Dask's own way, as no object was made of it."""
     found = client.run(_counts)
-    return {key: sum(one.get(key, 0) for one in found.values()) for key in ("put", "passed on", "arrived", "as bytes")}
+    keys = ("put", "passed on", "arrived", "as bytes", "not put")
+    return {key: sum(one.get(key, 0) for one in found.values()) for key in keys}
 
 
 def _untested() -> str:
