@@ -145,3 +145,41 @@ def test_a_wait_whose_node_dies(said, thread):
         assert any("has gone: start it again" in text for _, text, _ in found), found
     finally:
         cluster.run("down")
+
+
+@pytest.mark.parametrize("thread", ["main", "another"])
+def test_as_an_exception(node, said, thread):
+    warnings.simplefilter("error", sarissa.WaitWarning)
+    ends = []
+
+    def wait():
+        try:
+            node.get("never", timeout=30)
+        except Exception as error:
+            ends.append(error)
+    if thread == "main":
+        wait()
+    else:
+        other = threading.Thread(target=wait)
+        other.start()
+        other.join(60)
+    assert [type(one) for one in ends] == [sarissa.WaitWarning] and "nobody has put it" in str(ends[0])
+
+
+def test_as_an_exception_in_asyncio(local, said):
+    warnings.simplefilter("error", sarissa.WaitWarning)
+
+    async def main():
+        lost = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: lost.append(context))
+        async with sarissa.aio.open(local.socket[0]) as node:
+            ends = await asyncio.wait_for(asyncio.gather(
+                *[node.get(f"never/{number}", timeout=30) for number in range(5)], return_exceptions=True), 20)
+            assert {type(one) for one in ends} == {sarissa.WaitWarning} and "nobody has put it" in str(ends[4])
+            await node.put("never/0", b"x")
+            assert await node.get("never/0", timeout=30) == b"x"
+            await node.delete("never/0")
+            while node._waiting:  # the operations have ended
+                await asyncio.sleep(0.01)
+        return lost
+    assert asyncio.run(main()) == []

@@ -22,7 +22,7 @@ from typing import Any, AsyncIterator, Dict, List, NamedTuple, Optional, Sequenc
 from . import _arrays, _node, _sarissa
 from ._aio_groups import Group, GroupMember, Result
 from ._connections import VIEWS_MAX
-from ._errors import Busy, Closed, Error, Exists
+from ._errors import Busy, Closed, Error, Exists, WaitWarning
 from ._groups import creation
 from ._names import FOREVER, Name, timeout_ns
 from ._patience import AFTER_S, NAMED_MAX, many, warn, words
@@ -149,7 +149,7 @@ class Node:
         future = self._waiting[ticket] = self._loop.create_future()
         try:
             return await future
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, WaitWarning):
             self._waits.pop(ticket, None)
             if self._lines is not None:
                 line.queue.cancel(ticket)
@@ -184,7 +184,12 @@ class Node:
         news = [said[number] for number in left[:NAMED_MAX] if number < len(said) and said[number] is not None]
         if news:
             waited, limited = time.monotonic() - long[0][1].since, all(wait.limited for _, wait in long)
-            warn(many(news, len(left)), waited, limited, (__file__, 0, __name__))
+            try:
+                warn(many(news, len(left)), waited, limited, (__file__, 0, __name__))
+            except WaitWarning as error:  # the program makes it one: it ends those waits
+                for future in [self._waiting[long[number][0]] for number in left]:
+                    if not future.done():
+                        future.set_exception(WaitWarning(*error.args))
 
     # --- bytes and arrays
 
