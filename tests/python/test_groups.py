@@ -2,7 +2,9 @@
 """Groups with asyncio: members on four nodes and one thread, what is refused, and tasks that are
 cancelled. tests/net/test_groups.py has the calls that wait."""
 
+import array
 import asyncio
+import ctypes
 
 import numpy
 import pytest
@@ -82,3 +84,21 @@ def test_a_task_that_is_cancelled_leaves_its_member_usable(local):
             await first.leave()
             await group.remove()
     run(main())
+
+
+def test_a_buffer_of_numbers_is_of_the_groups_type(node):
+    """Bytes may be of any."""
+    ones = numpy.ones(4, "f4")
+    group = node.create_group("buffers", "f32", 4)
+    with group.join() as member:
+        for wrong in (memoryview(numpy.ones(4, "i4")), array.array("i", [1] * 4), (ctypes.c_int * 4)(1, 1, 1, 1)):
+            with pytest.raises(TypeError, match="a contribution of <i4: the group is of f32"):
+                member.push(wrong)
+        for none in (memoryview(numpy.ones(4, ">f4")), memoryview(numpy.ones(16, "?"))):
+            with pytest.raises(ValueError, match="no reduce adds up"):
+                member.push(none)
+        for right in (memoryview(ones), array.array("f", [1] * 4), (ctypes.c_float * 4)(1, 1, 1, 1), ones.tobytes(),
+                      memoryview(ones).cast("B"), memoryview(ones).cast("B").cast("c"), bytearray(ones.tobytes())):
+            member.push(right)
+            assert member.pull(timeout=60).array.tolist() == [1] * 4
+    group.remove()

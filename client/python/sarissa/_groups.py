@@ -22,6 +22,8 @@ from ._waits import ask, end_block
 if TYPE_CHECKING:
     from ._node import Node
 
+# of the format of a buffer
+KINDS = {**dict.fromkeys("hilqn", "i"), **dict.fromkeys("HILQN", "u"), **dict.fromkeys("efd", "f")}
 TOTAL = 1
 RESULTS = {"round": 0, "total": TOTAL}
 
@@ -39,15 +41,24 @@ def as_array(view: _sarissa.View, dtype: str) -> Any:
     return _arrays.as_array(view, Meaning(text, (view.nbytes // item_bytes(text),)))
 
 
+def element_of(data: Any) -> Optional[str]:
+    """The type of a buffer's elements, as numpy writes it where it has a name there. None: they are bytes."""
+    with memoryview(data) as view:
+        order, code = view.format[:-1], view.format[-1]
+        if code in "Bbc":
+            return None
+        return f"<{KINDS[code]}{view.itemsize}" if order in ("", "@", "=", "<") and code in KINDS else view.format
+
+
 def contribution(array: Any, dtype: str) -> Any:
     """The bytes of a contribution to a group of dtype, in C's order."""
     given = _arrays.given_array(array)
     if given is None:
         _arrays.check_bytes(array)
-        return array
-    if dtype_of(given.meaning.dtype) != dtype:
-        raise TypeError(f"a contribution of {given.meaning.dtype}: the group is of {dtype}")
-    return given.in_c_order()
+    text = element_of(array) if given is None else given.meaning.dtype
+    if text is not None and dtype_of(text) != dtype:
+        raise TypeError(f"a contribution of {text}: the group is of {dtype}")
+    return array if given is None else given.in_c_order()
 
 
 def creation(name: str, dtype: Any, count: int, op: str, policy: str, members: int,
