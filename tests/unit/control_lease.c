@@ -246,6 +246,30 @@ static void the_next_owner_hears_of_what_is_held(void **state)
 	world_free(w);
 }
 
+/* Of two nodes one is dead: the other cannot know what else holds an object, and keeps what a lease
+ * has let go. Other leases go on meanwhile. */
+static void what_waits_for_a_majority_is_in_nobodys_way(void **state)
+{
+	struct world *w = world_new(2, 1, STORE, true);
+	uint64_t lease;
+	char name[16];
+
+	world_keep_all(w);
+	world_run(w, WORLD_SECOND);
+	lease = lease_of(w, HOME, 0, "");
+	for (uint32_t i = 0; i < 80; i++) {
+		snprintf(name, sizeof(name), "many%u", i);
+		make(w, HOME, 0, name, lease);
+	}
+	make(w, HOME, 0, "other", 0);
+	world_kill_node(w, 1 - HOME);
+	world_run(w, 15 * WORLD_SECOND);
+	assert_int_equal(ask(w, HOME, 0, SESSION_LEASE_END, NULL, lease, 0).status, 0);
+	world_run(w, WORLD_SECOND);
+	assert_int_equal(hold(w, HOME, lease_of(w, HOME, 0, ""), "other"), 0);
+	world_free(w);
+}
+
 static void what_a_dead_home_held_goes(void **state)
 {
 	struct world *w = four();
@@ -550,6 +574,7 @@ int main(void)
 		cmocka_unit_test(the_last_lease_deletes),
 		cmocka_unit_test(a_lease_holds_one_generation),
 		cmocka_unit_test(the_next_owner_hears_of_what_is_held),
+		cmocka_unit_test(what_waits_for_a_majority_is_in_nobodys_way),
 		cmocka_unit_test(what_a_dead_home_held_goes),
 		cmocka_unit_test(an_owner_that_was_cut_off_ends_no_lease),
 		cmocka_unit_test(half_of_the_members_end_no_lease),

@@ -70,6 +70,7 @@ struct hold {
 	uint32_t owner;	      /* node + 1 of the owner that has acknowledged it; 0: none */
 	uint32_t state;	      /* enum hold_state */
 	bool joins;	      /* asked: only if another lease holds it */
+	bool parked;	      /* its owner cannot let it go yet: not one of leases.sending */
 	void *waiter;	      /* lease_ops.answer; NULL: no client waits */
 	uint64_t waiter_number;
 };

@@ -48,11 +48,16 @@ static bool holds_dropped(struct control *c, struct call *call, const struct mes
 	struct hold *h = call->owner;
 
 	/* no deadline: never NULL */
-	if (answer->reply.status == -EHOSTUNREACH) /* it goes when the owner knows; nobody waits */
+	if (answer->reply.status == -EHOSTUNREACH) { /* it goes when the owner knows; nobody waits,
+						      * and others are sent meanwhile */
 		holds_answer(c, h, 0, 0, "");
+		c->lease->leases.sending -= !h->parked;
+		h->parked = true;
+	}
 	if (answer->reply.status == -EAGAIN || answer->reply.status == -EHOSTUNREACH)
 		return true;
-	c->lease->leases.sending--;
+	c->lease->leases.sending -= !h->parked;
+	h->parked = false;
 	h->call = NULL;
 	holds_answer(c, h, answer->reply.status == -ENOENT ? 0 : answer->reply.status, 0,
 		     answer->reply.text);
