@@ -104,20 +104,25 @@ static int reduce_wait(struct reduce *r)
 	return CLI_DONE;
 }
 
-/* Without --dtype: what the first source that is there is an array of; f32 for bytes that do not
- * say what they are. 0 for an array of another type, which the node refuses by its name. */
-static uint32_t reduce_dtype(const struct reduce *r)
+/* Without --dtype: 0, as the sources are, if one of them is an array or none is there; f32 for
+ * bytes, which do not say what they are. A switch takes no 0: *array is what the first array is of.
+ */
+static uint32_t reduce_dtype(const struct reduce *r, uint32_t *array)
 {
-	sar_array array;
+	uint32_t dtype = 0;
+	sar_array one;
 	sar_info info;
+	*array = SAR_F32;
 	for (unsigned i = 0; i < r->count; i++) {
 		if (sar_info_get(r->s, r->source[i], &info) < 0)
 			continue;
-		if (sar_array_parse(info.meta, info.meta_bytes, &array) < 0)
-			break;
-		return array.dtype;
+		if (sar_array_parse(info.meta, info.meta_bytes, &one) == 0) {
+			*array = one.dtype;
+			return 0;
+		}
+		dtype = SAR_F32;
 	}
-	return SAR_F32;
+	return dtype;
 }
 
 static int reduce_do(struct reduce *r)
@@ -137,6 +142,7 @@ int reduce_run(const struct cli_args *args)
 {
 	static struct reduce r;
 	struct patience patience;
+	uint32_t array = 0;
 	int status = CLI_DONE;
 	r = (struct reduce){.args = args,
 			    .how = args->reduction,
@@ -163,10 +169,11 @@ int reduce_run(const struct cli_args *args)
 	if (status != CLI_DONE)
 		return status;
 	if (r.how.dtype == 0)
-		r.how.dtype = reduce_dtype(&r);
+		r.how.dtype = reduce_dtype(&r, &array);
 	if (args->switch_address) {
 		struct cli_args typed = *args;
 		typed.reduction = r.how;
+		typed.reduction.dtype = r.how.dtype ? r.how.dtype : array;
 		patience_begin(&patience, r.s, args->names[0], args->timeout_ns != SAR_FOREVER);
 		status = reduce_switch_run(&typed, r.s, r.target, r.source, r.count);
 		patience_end(&patience);

@@ -637,12 +637,15 @@ static void reduces(void **state)
 	assert_int_equal(shell("$CLI reduce sum a b id:000102030405060708090a0b0c0d0e0f"), 0);
 	assert_string_equal(output, "");
 	assert_int_equal(c->fake.reduce.reduction.op, 1);
-	assert_int_equal(c->fake.reduce.reduction.dtype, 3);
+	assert_int_equal(c->fake.reduce.reduction.dtype, 0); /* none is there */
 	assert_int_equal(c->fake.reduce.reduction.num, 0);
 	assert_int_equal(c->fake.reduce.timeout_ns, -1);
 	assert_int_equal(c->fake.reduce_source[2].bytes[15], 15);
 	assert_int_equal(shell("$CLI reduce sum a b"), 1);
 	assert_int_equal(strncmp(output, "sarissa: sum: ", 14), 0);
+	assert_int_equal(shell("printf 1234 >four; $CLI put raw four"), 0);
+	assert_int_equal(shell("$CLI reduce bytes none raw"), 0);
+	assert_int_equal(c->fake.reduce.reduction.dtype, SAR_F32);
 	assert_int_equal(
 		shell("$CLI reduce most a b c --op max --dtype u16 --num 2 --spread --wait "
 		      "--timeout 1.5"),
@@ -656,7 +659,7 @@ static void reduces(void **state)
 	assert_non_null(strstr(output, "(1000 bytes) from 2 of 3 sources in "));
 	assert_non_null(strstr(output, "\n  a\n  b\n"));
 	assert_int_equal(shell("$CLI reduce j a b --json"), 0);
-	assert_non_null(strstr(output, "\"op\": \"sum\", \"dtype\": \"f32\", \"sources\": 2, "
+	assert_non_null(strstr(output, "\"op\": \"sum\", \"dtype\": null, \"sources\": 2, "
 				       "\"done\": false, \"duration_ns\": "));
 	assert_int_equal(shell("$CLI reduce k a b --json --wait"), 0);
 	assert_non_null(strstr(output, "\"used\": [\"a\", \"b\"], \"size\": 1000, "));

@@ -122,7 +122,8 @@ static void arrays_of_other_types_are_named(void **state)
 
 		refused(&f32, size, &i32, size, REDUCE_F32,
 			(const char *[]){"'a4' is i32[4,", " is f32[4,", "asks for f32"}, 3);
-		refused(&f32, size, &i32, size, 0, (const char *[]){"'a4'", "i32[4,", "f32[4,"}, 3);
+		refused(&f32, size, &i32, size, 0,
+			(const char *[]){"'a4'", "i32[4,", "f32[4,", "have one type"}, 4);
 	}
 }
 
@@ -189,7 +190,8 @@ static void a_request_asks_for_the_type_of_the_arrays(void **state)
 			(const char *[]){"i64[2,1]", "asks for i8", "numpy's i8 is i64"}, 3);
 	refused_at_once(&empty, 0, REDUCE_I32, (const char *[]){"f32[0,7]", "asks for i32"}, 2);
 	refused_at_once(NULL, 1002, REDUCE_F32, (const char *[]){"1002 bytes", "4 of f32"}, 2);
-	refused_at_once(NULL, 1000, 0, (const char *[]){"1000 bytes", "name the dtype"}, 2);
+	refused_at_once(NULL, 1000, 0, (const char *[]){"1000 bytes", "name the dtype", "--dtype"},
+			3);
 	refused_at_once(NULL, 1000, REDUCE_DTYPE_END, (const char *[]){"unknown element type"}, 1);
 }
 

@@ -91,7 +91,9 @@ static void types_say_differ(struct text *t, const struct reduce *r, const struc
 static void types_say_untyped(struct text *t, const struct reduce_named *n)
 {
 	types_add_source(t, n, " has ");
-	text_add(t, " that do not say what they are, and the reduce names no type: name the dtype");
+	text_add(
+		t,
+		" that do not say what they are, and the reduce names no type: name the dtype (--dtype)");
 }
 
 /* An array among bytes, or bytes among arrays. Readers have the metadata of the result before all
@@ -117,13 +119,13 @@ static bool types_described(struct reduce *r, const struct reduce_named *n,
 	}
 	if (r->from.described.known && array_meta_read(&r->from.described.meta, &first) &&
 	    !types_same(a, &first)) {
-		if (r->want.dtype && a->dtype != r->want.dtype)
+		if (r->want.asked_dtype && a->dtype != r->want.asked_dtype)
 			types_say_asked(t, r, n, a);
 		else
 			types_say_differ(t, r, n);
 		return false;
 	}
-	if (r->want.dtype && a->dtype != r->want.dtype) {
+	if (r->want.asked_dtype && a->dtype != r->want.asked_dtype) {
 		types_say_asked(t, r, n, a);
 		r->from.misfit = *n;
 		return false;
