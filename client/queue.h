@@ -100,7 +100,7 @@ struct op {
 		struct op_reduce {
 			const sar_id *sources;
 			sar_reduction how;
-			unsigned count;
+			unsigned count, restarts; /* of an allreduce */
 			int64_t until_ns, began_ns;
 		} reduce;
 		struct op_gather {

@@ -6,7 +6,7 @@
  *
  *   REDUCE     REDUCE -> REDUCED -> done
  *   ALLREDUCE  REDUCE -> parts {REDUCED; GET of the target}: the GET decides, or a failed REDUCED
- *              -EEXIST: REDUCED (progress): is it the same? -> parts
+ *              -EEXIST: REDUCED (progress): is it the same? -> parts; -ENOENT: REDUCE again
  *   GATHER     parts {GET, GET, ...}
  */
 #include <errno.h>
@@ -15,6 +15,8 @@
 #include "error.h"
 #include "get.h"
 #include "queue.h"
+
+enum { ALLREDUCE_RESTARTS = 8 };
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
@@ -243,11 +245,16 @@ static bool allreduce_same(const struct op *op)
 	return same;
 }
 
-/* Of the target that was there already. */
+static void allreduce_begun(struct op *op, int status);
+
+/* Of the target that was there already. No reduce into it is known: the other participant's has
+ * failed meanwhile, or a put has made the target, which each further request finds as well. */
 static void allreduce_known(struct op *op, int status)
 {
 	op->nowait = false;
-	if (status == -ENOENT || (status == 0 && !allreduce_same(op)))
+	if (status == -ENOENT && op->reduce.restarts++ < ALLREDUCE_RESTARTS)
+		op_reduce_begin(op, allreduce_begun);
+	else if (status == -ENOENT || (status == 0 && !allreduce_same(op)))
 		op_fail(op, error_set(-EEXIST, "exists already, and is not the result of these "
 					       "sources: use another name"));
 	else if (status < 0 && status != -ENODATA && status != -ETIMEDOUT)

@@ -679,6 +679,30 @@ static void reduced(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
+/* Of another participant, whose reduce fails before it is asked about. */
+static bool hook_another_fails(struct fake *f, int conn, const struct session_request *request)
+{
+	if (request->op != SESSION_REDUCE || atomic_load(&f->requests[SESSION_REDUCE]) > 1)
+		return false;
+	fake_status(f, conn, request, -EEXIST);
+	return true;
+}
+
+static void an_allreduce_begins_again_when_another_has_failed(void **state)
+{
+	struct client *c = *state;
+	sar_id sources[2] = {number_id(1), number_id(2)};
+	sar_reduction how = {.op = SAR_SUM, .dtype = SAR_F32};
+	sar_buffer b;
+	c->fake.hook = hook_another_fails;
+	assert_int_equal(
+		sar_allreduce(c->s, number_id(8), "all", sources, 2, &how, SAR_FOREVER, &b), 0);
+	assert_true(is_pattern(&b));
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_REDUCE]), 2);
+	sar_release(c->s, &b);
+	c->fake.hook = NULL;
+}
+
 static void broadcast(void **state)
 {
 	struct client *c = *state;
@@ -864,6 +888,7 @@ int main(void)
 		test_client(create_and_seal),
 		test_client(gathered),
 		test_client(reduced),
+		test_client(an_allreduce_begins_again_when_another_has_failed),
 		test_client(broadcast),
 		test_client(control_killed),
 		test_client(control_killed_in_a_put),
