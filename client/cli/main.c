@@ -214,13 +214,17 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 /* The same of those of lifetimes. */
 static int main_lifetime_option(int option, unsigned allowed, struct cli_args *args)
 {
+	int status;
 	if (option == 'p' && !(allowed & CLI_OPTION_PREFIX))
 		return main_usage("--prefix has no meaning here", "");
 	if (option != 'p' && !(allowed & CLI_OPTION_PUT))
 		return main_usage("--ttl, --lease, --lease-ttl mean something to put only", "");
 	switch (option) {
 	case 'T':
-		return main_seconds("--ttl", true, &args->ttl_ns);
+		status = main_seconds("--ttl", true, &args->ttl_ns);
+		return status == -1 && args->ttl_ns == 0
+			       ? main_usage("--ttl takes seconds above 0, not ", optarg)
+			       : status;
 	case 'L':
 		return main_seconds("--lease-ttl", true, &args->lease_ttl_ns);
 	case 'l':

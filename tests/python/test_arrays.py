@@ -184,6 +184,38 @@ def test_large_strided_arrays(nodes):
         nodes[0].delete("strided")
 
 
+def test_padding_is_no_others_bytes(node):
+    kind = numpy.dtype([("a", "i1"), ("b", "f8")], align=True)
+    given = numpy.zeros(200_000, kind)[::2]
+    node.put("secret", b"TOPSECRET-" * 400_000)
+    node.delete("secret")
+    node.put("padded", given)
+    node.put("padded", given)
+    assert b"SECRET" not in bytes(node.get("padded", raw=True))
+
+
+@pytest.mark.parametrize("ask", ("get_array", "get_tensor", "allreduce"))
+def test_an_order_is_kept_where_the_caller_names_the_shape(node, ask):
+    """And what was put as another type, or in another shape in Fortran's order, is refused by name."""
+    name, given = f"fortran {ask}", numpy.asfortranarray([[1., 2., 3.], [4., 5., 6.]])
+    node.put(name, given)
+
+    def asked(dtype, shape):
+        if ask == "allreduce":
+            return node.allreduce(f"{name} {dtype} {shape}", [name], dtype=dtype, shape=shape, timeout=30)
+        got = getattr(node, ask)(name, dtype=dtype, shape=shape)
+        return got.numpy() if ask == "get_tensor" else got
+    assert numpy.array_equal(asked("f8", (2, 3)), given)
+    with pytest.raises(ValueError, match="Fortran order"):
+        asked("f8", (3, 2))
+    if ask != "allreduce":
+        with pytest.raises(ValueError, match="and not an array of <i8"):
+            asked("i64", (2, 3))
+    node.put(f"c {ask}", numpy.arange(6.))
+    name = f"c {ask}"
+    assert asked("f8", (3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
 def test_arrays_of_the_version_before(node):
     """Bytes, and a description in a second object, which is written no more."""
     def put_older(name, array, **said):

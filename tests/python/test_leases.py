@@ -92,3 +92,18 @@ def test_a_time_to_live(nodes):
         nodes[0].lease(ttl=0.001)
     with pytest.raises(sarissa.NameTooLong):
         nodes[0].lease("n" * 64)
+
+
+@pytest.mark.parametrize("ttl", (-1, 0, float("nan"), "5"))
+def test_a_time_to_live_is_looked_at_before_the_put(nodes, ttl):
+    with pytest.raises((ValueError, TypeError)):
+        nodes[0].put("short", b"x", ttl=ttl)
+    assert not nodes[0].ls("short")
+
+
+def test_the_shortest_time_to_live_is_not_for_ever(nodes):
+    nodes[0].put("instant", b"x", ttl=1e-10)
+    until = time.monotonic() + PATIENCE_S
+    while nodes[0].ls("instant"):
+        assert time.monotonic() < until, "it stays"
+        time.sleep(0.01)

@@ -120,7 +120,11 @@ class Given(NamedTuple):
         if self.memory is not None:
             return self
         import numpy
-        return of_numpy(numpy.ascontiguousarray(self.strided))
+        if self.strided.dtype.names is None:
+            return of_numpy(numpy.ascontiguousarray(self.strided))
+        copy = numpy.zeros(self.strided.shape, self.strided.dtype)  # of records: numpy leaves the padding as it is
+        copy[...] = self.strided
+        return of_numpy(copy)
 
     def in_c_order(self) -> Any:
         """The bytes of the elements in C's order."""

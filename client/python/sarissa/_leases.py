@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def ttl_ns(seconds: float) -> int:
     if not 0 < seconds < 3.2e8:
         raise ValueError(f"a time to live of {seconds} s: use a positive time of up to ten years")
-    return int(seconds * 1e9)
+    return max(1, int(seconds * 1e9))  # 0 is for ever
 
 
 class Lease:

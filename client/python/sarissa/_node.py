@@ -125,7 +125,17 @@ def fitting(name: Name, view: _sarissa.View, dtype: Any, shape: Optional[Shape])
     meaning = Meaning(text, lengths)
     if meaning.elements != count or any(length < 0 for length in lengths):
         raise ValueError(f"{name!r} has {count} elements of {dtype}: they have no shape {shape}")
-    return meaning
+    return as_described(name, _arrays.read(view.meta) if view.meta else None, meaning)
+
+
+def as_described(name: Name, stored: Optional[Meaning], wanted: Meaning) -> Meaning:
+    """What the caller wants, in the order of what was put."""
+    if stored is None:
+        return wanted
+    if stored.dtype != wanted.dtype or (stored.order == "F" and stored.shape != wanted.shape):
+        raise ValueError(f"{name!r} is an {stored}{', in Fortran order' if stored.order == 'F' else ''}, and not an "
+                         f"{wanted}: get it as it is, or with raw=True")
+    return wanted._replace(order=stored.order)
 
 
 def exists(name: Name, stored: Meaning, meaning: Meaning) -> Exists:
@@ -208,19 +218,22 @@ class Node:
         ndarray, types with metadata or of more than 120 bytes in words, more than eight dimensions.
         ttl: expire() so many seconds from now."""
         given = _arrays.given_array(data)
+        lifetime = None if ttl is None else ttl_ns(ttl)
         if given is None:
             _arrays.check_bytes(data)
             with self._connections.room() as handle:
                 handle.put(name, data)
         else:
             self._put_array(name, given)
-        if ttl is not None:
-            self.expire(name, ttl)
+        if lifetime is not None:
+            self._open().expire(name, lifetime)
 
     def _put_array(self, name: Name, given: Given) -> None:
         meta = _arrays.write(given.meaning)
         try:
-            if given.memory is None and given.nbytes >= COPIED_BYTES and self._put_strided(name, given, meta):
+            # of records the padding would stay as it was
+            if given.memory is None and given.nbytes >= COPIED_BYTES and given.strided.dtype.names is None and \
+                    self._put_strided(name, given, meta):
                 return
             with self._connections.room() as handle:
                 handle.put(name, given.contiguous().memory, None, meta)
