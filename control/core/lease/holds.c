@@ -43,8 +43,10 @@ void holds_free(struct control *c, struct hold *h)
 	struct hold **at = holds_bucket(c, &h->id);
 	struct lease *lease = h->lease;
 
-	if (h->call)
+	if (h->call) {
 		calls_cancel(c, h->call);
+		c->lease->leases.sending -= !h->parked;
+	}
 	timers_cancel(&c->timers, &h->timer);
 	list_remove(&h->of_lease);
 	list_remove(&h->dirty);
