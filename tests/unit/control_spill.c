@@ -214,6 +214,26 @@ static void an_error_at_the_start_keeps_the_files(void **state)
 	world_free(w);
 }
 
+/* A new control may have fewer bytes of files than there are. */
+static void a_smaller_bound_counts_at_once(void **state)
+{
+	struct world *w = two(UINT64_MAX / 2);
+	uint64_t objects;
+
+	for (uint32_t i = 0; i < 2 * FIT; i++)
+		assert_int_equal(put(w, i), 0);
+	w->config.spill_max = SIZE;
+	world_kill_control(w, HERE);
+	world_start_control(w, HERE);
+	world_run(w, 3 * WORLD_SECOND);
+	world_open(w, HERE);
+	objects = spills(w)->objects;
+	assert_true(objects > 1);
+	assert_int_equal(put(w, 2 * FIT), -ENOSPC);
+	assert_int_equal(spills(w)->objects, objects);
+	world_free(w);
+}
+
 /* Copies that may be evicted and objects that may go to files make room together. */
 static void cache_and_files_make_room_together(void **state)
 {
@@ -328,6 +348,7 @@ int main(void)
 		cmocka_unit_test(a_damaged_file_loses_that_object_only),
 		cmocka_unit_test(an_error_of_the_disk_keeps_the_file),
 		cmocka_unit_test(an_error_at_the_start_keeps_the_files),
+		cmocka_unit_test(a_smaller_bound_counts_at_once),
 		cmocka_unit_test(cache_and_files_make_room_together),
 		cmocka_unit_test(the_last_copy_stays_when_a_file_is_lost),
 		cmocka_unit_test(another_control_finds_them),

@@ -69,6 +69,7 @@ static bool spill_may_go(struct control *c, const struct object *o)
 
 	return size > OBJECT_INLINE_MAX && !o->spilling && o->holds == 0 &&
 	       list_empty(&o->serves) && list_empty(&o->mirrors) && list_empty(&o->waits) &&
+	       spills(c)->files_bytes < c->config.spill_max &&
 	       size <= c->config.spill_max - spills(c)->files_bytes && objects_unpinned(c, o);
 }
 
