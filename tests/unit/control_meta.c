@@ -156,6 +156,23 @@ static void a_reader_has_them_before_the_bytes(void **state)
 	world_free(w);
 }
 
+/* What stands behind them in the table is another object's. */
+static void nothing_but_them_is_announced(void **state)
+{
+	static const uint8_t zero[OBJECT_META_BYTES];
+	struct world *w = begin();
+	struct control *c = w->node[PUTTER].core;
+	struct object_id id = world_id("x");
+	struct message m;
+
+	assert_int_equal(world_put(w, PUTTER, 0, "x", 100, 1), 0);
+	assert_int_equal(world_put(w, PUTTER, 0, "y", 100, 1), 0);
+	objects_have(c, objects_find(c, &id), &m);
+	assert_int_equal(m.have.meta.bytes, 0);
+	assert_memory_equal(m.have.meta.data, zero, sizeof(zero));
+	world_free(w);
+}
+
 /* A copy has to go first, which another node is asked about. */
 static void a_create_that_waits_for_room_keeps_them(void **state)
 {
@@ -415,6 +432,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_streamed_object_has_them_on_all_nodes),
 		cmocka_unit_test(a_reader_has_them_before_the_bytes),
+		cmocka_unit_test(nothing_but_them_is_announced),
 		cmocka_unit_test(a_create_that_waits_for_room_keeps_them),
 		cmocka_unit_test(a_create_with_a_later_generation_keeps_them),
 		cmocka_unit_test(a_size_near_the_end_of_numbers_is_refused),

@@ -132,12 +132,13 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	uint32_t slot = objects_slot(c, w->object);
 	uint64_t size = c->table->slot[slot].size;
 	bool deleted = generation == c->table->slot[slot].generation;
-	struct object_meta meta = *objects_meta(c, slot);
+	struct object_meta meta;
 	char name[OBJECT_NAME_BYTES];
 	struct text t;
 	int error;
 
 	objects_copy_name(c, slot, name);
+	objects_copy_meta(c, slot, &meta);
 	list_remove(&w->await.link);
 	objects_kill(c, slot, "");
 	control_generation_after(c, generation);

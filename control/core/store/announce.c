@@ -101,7 +101,7 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	o->rate = 0;
 	replica_describe(c, slot, &m->have);
 	objects_copy_name(c, slot, m->have.name);
-	m->have.meta = *objects_meta(c, slot);
+	objects_copy_meta(c, slot, &m->have.meta);
 }
 
 /* Whether what was refused was an object under creation, which an older one that stands keeps out.

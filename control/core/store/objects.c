@@ -723,7 +723,7 @@ void objects_no_room(struct control *c, int error, uint64_t size, struct text *t
 
 bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes)
 {
-	return generation != 0 && chunk_bytes >= CHUNK_BYTES_MIN &&
+	return generation != 0 && size <= INT64_MAX && chunk_bytes >= CHUNK_BYTES_MIN &&
 	       chunk_bytes <= CHUNK_BYTES_MAX && chunk_bytes % 64 == 0 &&
 	       chunk_count(size, chunk_bytes) < UINT32_MAX;
 }

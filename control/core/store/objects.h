@@ -120,6 +120,8 @@ const char *objects_name(struct control *c, uint32_t slot);
 void objects_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BYTES]);
 /* Until the object is gone. Never NULL: without metadata its length is 0. */
 const struct object_meta *objects_meta(struct control *c, uint32_t slot);
+/* A whole struct: what objects_meta points to may end behind its `bytes`. */
+void objects_copy_meta(struct control *c, uint32_t slot, struct object_meta *out);
 
 /* Bytes that an object takes in the store: its own and its metadata (or NULL). UINT64_MAX, which no
  * store has, when no word counts them. */

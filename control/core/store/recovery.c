@@ -149,11 +149,11 @@ static bool objects_sound(struct control *c, uint32_t slot)
 static bool objects_keep_text(struct control *c, uint32_t slot)
 {
 	struct object_note *note = &c->private->note[slot];
-	bool kept = texts_adopt(c, note->text);
 
-	if (!kept)
-		note->text = 0;
-	return kept && objects_meta(c, slot)->bytes == c->table->slot[slot].meta_bytes;
+	if (texts_adopt(c, note->text, c->table->slot[slot].meta_bytes))
+		return true;
+	note->text = 0;
+	return false;
 }
 
 static void objects_keep(struct control *c, uint32_t slot, uint32_t range)

@@ -41,6 +41,14 @@ const struct object_meta *objects_meta(struct control *c, uint32_t slot)
 	return text ? (const struct object_meta *)(void *)texts_at(c, text) : &none;
 }
 
+void objects_copy_meta(struct control *c, uint32_t slot, struct object_meta *out)
+{
+	const struct object_meta *m = objects_meta(c, slot);
+
+	*out = (struct object_meta){.bytes = m->bytes};
+	memcpy(out->data, m->data, m->bytes);
+}
+
 const char *objects_name(struct control *c, uint32_t slot)
 {
 	const struct object_meta *m = objects_meta(c, slot);
@@ -105,19 +113,20 @@ void texts_give(struct control *c, uint32_t text)
 	s->free = box;
 }
 
-bool texts_adopt(struct control *c, uint32_t text)
+bool texts_adopt(struct control *c, uint32_t text, uint32_t meta_bytes)
 {
 	uint32_t size = text >> OBJECT_TEXT_SHIFT, box = text & ((1u << OBJECT_TEXT_SHIFT) - 1);
 	struct text_size *s = &c->store->objects.texts.size[size];
 	const uint8_t *at;
 
 	if (text == 0)
-		return true;
+		return meta_bytes == 0;
 	if (size >= OBJECT_TEXT_SIZES || box == 0 || box > c->table->slots ||
 	    s->next[box - 1] == TEXTS_TAKEN)
 		return false;
 	at = texts_at(c, text);
-	if (at[0] > OBJECT_META_BYTES || at[0] + 2u > object_text_bytes[size])
+	if (at[0] != meta_bytes || at[0] > OBJECT_META_BYTES ||
+	    at[0] + 2u > object_text_bytes[size])
 		return false;
 	if (!memchr(at + 1 + at[0], 0,
 		    object_text_bytes[size] - 1u - at[0] < OBJECT_NAME_BYTES

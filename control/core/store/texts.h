@@ -30,7 +30,7 @@ uint32_t texts_write(struct control *c, const char *name, const struct object_me
 /* No note names it any more. */
 void texts_give(struct control *c, uint32_t text);
 /* After texts_reset: what a note of an earlier control says. False: it cannot be. */
-bool texts_adopt(struct control *c, uint32_t text);
+bool texts_adopt(struct control *c, uint32_t text, uint32_t meta_bytes);
 /* After the last texts_adopt: the other boxes are free. */
 void texts_adopted(struct control *c);
 
