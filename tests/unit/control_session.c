@@ -58,6 +58,34 @@ static void tables_are_a_small_part_of_the_memory(void **state)
 	world_end(w);
 }
 
+/* What a client is told to try again has not begun. */
+static void a_lease_without_room_to_wait_is_as_before(void **state)
+{
+	struct world *w = one();
+	struct control *c = w->node[0].core;
+	struct pool *waits = &c->session->sessions.waits;
+	struct session_request r = world_request(SESSION_LEASE, NULL);
+	uint64_t lease;
+
+	assert_int_equal(world_put(w, 0, 0, "x", 100, 1), 0);
+	r.timeout_ns = WORLD_SECOND;
+	lease = world_call(w, 0, 0, &r, WORLD_SECOND)->reply.generation;
+	for (uint32_t room = waits->capacity, i = 0; i < 4; i++, waits->capacity = room) {
+		static const uint16_t op[] = {SESSION_HOLD, SESSION_EXPIRE, SESSION_HOLD,
+					      SESSION_RELEASE};
+
+		r = world_request(op[i], "x");
+		r.generation = lease;
+		r.timeout_ns = 0;
+		if (i != 2)
+			waits->capacity = waits->used;
+		assert_int_equal(status_of(w, 0, &r), i == 2 ? 0 : -EAGAIN);
+		world_run(w, WORLD_SECOND / 10);
+		assert_int_equal(c->lease->leases.holds.used, i / 2);
+	}
+	world_end(w);
+}
+
 static void malformed_requests_are_answered(void **state)
 {
 	struct world *w = one();
@@ -524,6 +552,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_are_a_small_part_of_the_memory),
+		cmocka_unit_test(a_lease_without_room_to_wait_is_as_before),
 		cmocka_unit_test(malformed_requests_are_answered),
 		cmocka_unit_test(attach_comes_first),
 		cmocka_unit_test(slots_that_are_not_ours),

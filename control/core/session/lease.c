@@ -125,13 +125,8 @@ bool session_lease_may(struct control *c, struct session *s, const struct sessio
 }
 
 /* Answers the client after the directory's answer. */
-static void lease_await(struct control *c, struct session *s, const struct session_request *r,
-			struct hold *h)
+static void lease_await(struct control *c, struct wait *w, struct hold *h)
 {
-	struct wait *w = waits_start(c, s, r);
-
-	if (w == NULL)
-		return;
 	h->waiter = w;
 	h->waiter_number = w->number;
 	waits_timeout(c, w, (int64_t)c->config.directory_ns);
@@ -141,6 +136,7 @@ void session_hold(struct control *c, struct session *s, const struct session_req
 {
 	struct lease *l = lease_of(c, s, r);
 	struct hold *h = l ? holds_find(c, &r->id, l) : NULL;
+	struct wait *w;
 
 	if (l == NULL)
 		return;
@@ -152,13 +148,17 @@ void session_hold(struct control *c, struct session *s, const struct session_req
 		reply_error(c, s, r->op, r->seq, -EAGAIN, lease_busy);
 		return;
 	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
 	h = holds_take(c, l, &r->id, HOLD_ASKED);
 	if (h == NULL) {
+		waits_free(c, w);
 		lease_full(c, s, r);
 		return;
 	}
 	h->joins = r->flags & SESSION_FLAG_JOINS;
-	lease_await(c, s, r, h);
+	lease_await(c, w, h);
 	holds_dirty(c, h);
 }
 
@@ -166,6 +166,7 @@ void session_release(struct control *c, struct session *s, const struct session_
 {
 	struct lease *l = lease_of(c, s, r);
 	struct hold *h = l ? holds_find(c, &r->id, l) : NULL;
+	struct wait *w;
 
 	if (l == NULL)
 		return;
@@ -177,13 +178,17 @@ void session_release(struct control *c, struct session *s, const struct session_
 		reply_error(c, s, r->op, r->seq, -EAGAIN, lease_busy);
 		return;
 	}
-	lease_await(c, s, r, h);
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
+	lease_await(c, w, h);
 	holds_drop(c, h);
 }
 
 void session_expire(struct control *c, struct session *s, const struct session_request *r)
 {
 	struct hold *h = holds_find(c, &r->id, NULL);
+	struct wait *w;
 
 	if (r->timeout_ns < 0 || r->timeout_ns > (int64_t)SESSION_LEASE_NS_MAX) {
 		reply_error(c, s, r->op, r->seq, -EINVAL,
@@ -194,14 +199,18 @@ void session_expire(struct control *c, struct session *s, const struct session_r
 		reply_error(c, s, r->op, r->seq, -EAGAIN, lease_busy);
 		return;
 	}
+	w = waits_start(c, s, r);
+	if (w == NULL)
+		return;
 	if (h == NULL)
 		h = holds_take(c, NULL, &r->id, HOLD_ASKED);
 	if (h == NULL) {
+		waits_free(c, w);
 		lease_full(c, s, r);
 		return;
 	}
 	h->state = HOLD_ASKED;
 	holds_due(c, h, r->timeout_ns ? c->now_ns + (uint64_t)r->timeout_ns : UINT64_MAX);
-	lease_await(c, s, r, h);
+	lease_await(c, w, h);
 	holds_dirty(c, h);
 }
