@@ -296,7 +296,7 @@ def test_arrays_are_filled_in_place(nodes):
 
 
 @pytest.mark.parametrize("columns", (3, 60_000))
-def test_arrays_and_bytes_do_not_mix(nodes, columns):
+def test_bytes_among_arrays_need_a_type(nodes, columns):
     array = numpy.ones((2, columns), "f4")
     puts = {"mixed/bytes": lambda: nodes[0].put("mixed/bytes", array.tobytes()),
             "mixed/array": lambda: nodes[1].put("mixed/array", array)}
@@ -304,12 +304,12 @@ def test_arrays_and_bytes_do_not_mix(nodes, columns):
         nodes[0].reduce("mixed", list(puts), dtype="f32", timeout=60)
         puts[first]()
         puts[then]()
-        with pytest.raises(sarissa.InvalidArgument, match="all sources"):
-            nodes[0].reduce_sources("mixed", timeout=20)
-        with pytest.raises(sarissa.InvalidArgument, match="all sources"):
-            nodes[0].reduce("mixed", list(puts), dtype="f32", timeout=60)
-        nodes[0].delete("mixed/bytes")
-        nodes[0].delete("mixed/array")
+        assert (nodes[0].get_array("mixed", "f32", timeout=30) == 2).all()
+        with pytest.raises(sarissa.InvalidArgument, match="name the dtype"):
+            nodes[0].reduce("unlike", list(puts), timeout=60)
+            nodes[0].reduce_sources("unlike", timeout=20)
+        for name in ("mixed", *puts):
+            nodes[0].delete(name)
 
 
 def test_reduces_know_arrays(nodes):

@@ -138,7 +138,7 @@ struct reduce_from {
 	struct reduce_named first;     /* the first that was found, when `sized` */
 	struct reduce_named described; /* the first that is described as an array */
 	struct reduce_named misfit;    /* of another type than asked for: named with the next one */
-	struct object_meta meta;       /* of the result: the description of `first` */
+	struct object_meta meta;       /* of the result: the description of the arrays */
 };
 
 /* A sum of small sources. Their values come with the answers of the directory, and are added up

@@ -96,17 +96,6 @@ static void types_say_untyped(struct text *t, const struct reduce_named *n)
 		" that do not say what they are, and the reduce names no type: name the dtype (--dtype)");
 }
 
-/* An array among bytes, or bytes among arrays. Readers have the metadata of the result before all
- * sources are there, so the first source decides for all. */
-static void types_say_mixed(struct text *t, const struct reduce *r, const struct reduce_named *n,
-			    bool array)
-{
-	types_add_source(t, n, array ? " is " : " has ");
-	text_add(t, ", ");
-	types_add_source(t, &r->from.first, array ? " has " : " is ");
-	text_add(t, ": all sources of a reduce are arrays, or none is");
-}
-
 /* What the description of a source has against it. Returns whether it fits. */
 static bool types_described(struct reduce *r, const struct reduce_named *n,
 			    const struct array_meta *a, struct text *t)
@@ -182,10 +171,6 @@ bool reduce_types_hold(struct reduce *r, const struct reduce_source *s,
 
 	*why = (struct text){.length = 0};
 	memcpy(n.name, got->name, sizeof(n.name));
-	if (r->from.sized && array != r->from.described.known) {
-		types_say_mixed(why, r, &n, array);
-		return false;
-	}
 	if (array && !types_described(r, &n, &a, why))
 		return false;
 	if (!array && r->want.asked_dtype == 0) {
@@ -194,10 +179,9 @@ bool reduce_types_hold(struct reduce *r, const struct reduce_source *s,
 	}
 	if (!types_sized(r, &n, got, why))
 		return false;
-	if (r->from.sized)
-		return true;
-	r->from.first = n;
-	if (array)
+	if (!r->from.sized)
+		r->from.first = n;
+	if (array && !array_meta_marked(&r->from.meta))
 		r->from.meta = n.meta;
 	return true;
 }
