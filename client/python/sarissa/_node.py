@@ -4,6 +4,7 @@ Python's types, and arrays with what they mean."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
@@ -11,7 +12,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, T
 from . import _arrays, _sarissa
 from ._arrays import Given, Meaning, Tensor
 from ._connections import VIEWS_MAX, Connections
-from ._errors import Error, Exists, PartialError
+from ._errors import Error, Exists, NotFound, PartialError
 from ._names import DTYPES, NUMPY, Name, dtype_of, numpy_name, op_of, timeout_ns, unsigned
 from ._groups import Group, creation
 from ._leases import Lease, ttl_ns
@@ -226,7 +227,8 @@ class Node:
         else:
             self._put_array(name, given)
         if lifetime is not None:
-            self._open().expire(name, lifetime)
+            with contextlib.suppress(NotFound):  # somebody has deleted it already
+                self._open().expire(name, lifetime)
 
     def _put_array(self, name: Name, given: Given) -> None:
         meta = _arrays.write(given.meaning)
