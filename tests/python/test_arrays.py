@@ -196,7 +196,7 @@ def test_padding_is_no_others_bytes(node):
 
 @pytest.mark.parametrize("ask", ("get_array", "get_tensor", "allreduce"))
 def test_an_order_is_kept_where_the_caller_names_the_shape(node, ask):
-    """And what was put as another type, or in another shape in Fortran's order, is refused by name."""
+    """And another type or shape of what was put in Fortran's order is refused by name."""
     name, given = f"fortran {ask}", numpy.asfortranarray([[1., 2., 3.], [4., 5., 6.]])
     node.put(name, given)
 
@@ -211,6 +211,8 @@ def test_an_order_is_kept_where_the_caller_names_the_shape(node, ask):
     if ask != "allreduce":
         with pytest.raises(ValueError, match="and not an array of <i8"):
             asked("i64", (2, 3))
+        with pytest.raises(ValueError, match="Fortran order"):
+            asked("u8", None)
     node.put(f"c {ask}", numpy.arange(6.))
     name = f"c {ask}"
     assert asked("f8", (3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]

@@ -131,12 +131,12 @@ def fitting(name: Name, view: _sarissa.View, dtype: Any, shape: Optional[Shape])
 
 def as_described(name: Name, stored: Optional[Meaning], wanted: Meaning) -> Meaning:
     """What the caller wants, in the order of what was put."""
-    if stored is None:
+    if stored is None or stored.order == "C":
         return wanted
-    if stored.dtype != wanted.dtype or (stored.order == "F" and stored.shape != wanted.shape):
-        raise ValueError(f"{name!r} is an {stored}{', in Fortran order' if stored.order == 'F' else ''}, and not an "
-                         f"{wanted}: get it as it is, or with raw=True")
-    return wanted._replace(order=stored.order)
+    if (stored.dtype, stored.shape) != (wanted.dtype, wanted.shape):
+        raise ValueError(f"{name!r} is an {stored}, in Fortran order, and not an {wanted}: get it as it is, or with "
+                         "raw=True")
+    return stored
 
 
 def exists(name: Name, stored: Meaning, meaning: Meaning) -> Exists:
