@@ -74,25 +74,31 @@ def alone():
         made.run("down")
 
 
+def interrupted(child):
+    """Interrupts each call that the child tells; those that took long to end."""
+    slow = []
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    while (line := child.stdout.readline()) != "end\n":
+        assert line.startswith("calls "), line
+        name = line[6:].strip()
+        time.sleep(0.15)  # it has got into C by then; if not, it is interrupted a little earlier
+        begin = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == f"interrupted {name}\n"
+        if (took := time.monotonic() - begin) > 1.5:
+            slow.append(f"{name}: {took:.1f} s")
+    return slow
+
+
 def test_ctrl_c_ends_every_call(alone):
     cluster, control = alone
     child = subprocess.Popen([sys.executable, "-c", CALLS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                              env={**os.environ, "SARISSA_SOCKET": cluster.socket[0]})
     assert child.stdout.readline() == "ready\n"
     os.kill(control, signal.SIGSTOP)
-    slow = []
     try:
-        child.stdin.write("go\n")
-        child.stdin.flush()
-        while (line := child.stdout.readline()) != "end\n":
-            assert line.startswith("calls "), line
-            name = line[6:].strip()
-            time.sleep(0.15)  # it has got into C by then; if not, it is interrupted a little earlier
-            begin = time.monotonic()
-            child.send_signal(signal.SIGINT)
-            assert child.stdout.readline() == f"interrupted {name}\n"
-            if (took := time.monotonic() - begin) > 1.5:
-                slow.append(f"{name}: {took:.1f} s")
+        slow = interrupted(child)
     finally:
         os.kill(control, signal.SIGCONT)
     assert not slow, slow
@@ -128,19 +134,8 @@ def test_ctrl_c_ends_a_with_block_and_the_interpreter(alone):
                              env={**os.environ, "SARISSA_SOCKET": cluster.socket[0]})
     assert child.stdout.readline() == "ready\n"
     os.kill(control, signal.SIGSTOP)
-    slow = []
     try:
-        child.stdin.write("go\n")
-        child.stdin.flush()
-        while (line := child.stdout.readline()) != "end\n":
-            assert line.startswith("calls "), line
-            name = line[6:].strip()
-            time.sleep(0.15)  # as above
-            begin = time.monotonic()
-            child.send_signal(signal.SIGINT)
-            assert child.stdout.readline() == f"interrupted {name}\n"
-            if (took := time.monotonic() - begin) > 1.5:
-                slow.append(f"{name}: {took:.1f} s")
+        slow = interrupted(child)
         begin = time.monotonic()
         child.wait(60)  # it leaves a writer open
         if (took := time.monotonic() - begin) > 2:

@@ -46,6 +46,16 @@ WAYS = {
 }
 
 
+def run_in(thread, call):
+    """In the main thread, or in another one."""
+    if thread == "main":
+        call()
+    else:
+        other = threading.Thread(target=call)
+        other.start()
+        other.join(60)
+
+
 @pytest.mark.parametrize("thread", ["main", "another"])
 @pytest.mark.parametrize("way", WAYS)
 def test_waits_say_what_for(node, said, way, thread):
@@ -63,12 +73,7 @@ def test_waits_say_what_for(node, said, way, thread):
             assert way == "allreduce", error
     helper = threading.Thread(target=release)
     helper.start()
-    if thread == "main":
-        wait()
-    else:
-        other = threading.Thread(target=wait)
-        other.start()
-        other.join(60)
+    run_in(thread, wait)
     helper.join(60)
     assert len(found) == 1, found
     category, text, filename = found[0]
@@ -157,12 +162,7 @@ def test_as_an_exception(node, said, thread):
             node.get("never", timeout=30)
         except Exception as error:
             ends.append(error)
-    if thread == "main":
-        wait()
-    else:
-        other = threading.Thread(target=wait)
-        other.start()
-        other.join(60)
+    run_in(thread, wait)
     assert [type(one) for one in ends] == [sarissa.WaitWarning] and "nobody has put it" in str(ends[0])
 
 
