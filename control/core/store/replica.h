@@ -12,7 +12,7 @@
  *   appointed  --a node is back: HAVE asks-->              asked
  *   asked      --"you", or none is named-->                appointed
  *   asked      --another is named-->                       yielded: pinned, and named no more
- *   yielded    --that one's node lives as it did-->        an ordinary copy; losses rises
+ *   yielded    --the other node lives as before-->      an ordinary copy; losses rises
  *   yielded    --it does not, or this one is spilled-->    appointed: HAVE says so
  *
  * A death is noticed late. So that node must have answered a request that was sent about two round
