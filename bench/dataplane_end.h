@@ -7,7 +7,7 @@
 #define SARISSA_BENCH_DATAPLANE_END_H
 
 #include "dataplane.h"
-#include "io/worker.h"
+#include "io/node/worker.h"
 
 struct end {
 	struct worker *worker;

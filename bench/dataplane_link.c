@@ -19,9 +19,9 @@
 #include <rte_launch.h>
 #include <rte_ring.h>
 #include "internal/arguments.h"
-#include "io/eal.h"
-#include "io/log.h"
-#include "io/port.h"
+#include "io/ports/eal.h"
+#include "io/observe/log.h"
+#include "io/ports/port.h"
 
 enum { SENDER, RECEIVER, ENDS, OBJECTS_MAX = 4096, PATIENCE_S = 20, SETTLE_NS = 50000000 };
 #define MEMCPY_S    0.3

@@ -11,7 +11,7 @@
 #include <rte_cycles.h>
 #include "core/engine.h"
 #include "core/kernel.h"
-#include "io/worker.h"
+#include "io/node/worker.h"
 
 enum { SOURCES = 2, RUNS = 15, EVENTS = 32 };
 

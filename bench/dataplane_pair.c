@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
-#include "io/ether.h"
+#include "io/net/ether.h"
 
 enum { SENDER, RECEIVER, ENDS, QUEUE_PACKETS = 1024, OBJECTS_MAX = 4096 };
 

@@ -10,7 +10,7 @@
 
 enum { HINT_PATH_BYTES = 512, HINT_NAME_MAX = 24 };
 
-/* As client/cli/local_state.c makes them. */
+/* As client/cli/local/local_state.c makes them. */
 static void hint_folder(char out[HINT_PATH_BYTES])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa-dataplane: see docs/man/sarissa-dataplane.8. */
 #include "internal/standard_fds.h"
-#include "io/log.h"
-#include "io/node.h"
+#include "io/observe/log.h"
+#include "io/node/node.h"
 
 #include <errno.h>
 #include <limits.h>

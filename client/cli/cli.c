@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "text.h"
+#include "cli/support/text.h"
 
 static int cli_exit_of(int error)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "help.h"
+#include "cli/support/help.h"
 #include "internal/arguments.h"
 #include "internal/reduce.h"
 #include "internal/standard_fds.h"

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "internal/notify.h"
-#include "io/log.h"
+#include "io/observe/log.h"
 
 enum { BURST = 64, SOCKET_BYTES = 8 << 20 };
 

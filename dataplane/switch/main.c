@@ -15,7 +15,7 @@
 #include "internal/arguments.h"
 #include "internal/notify.h"
 #include "internal/standard_fds.h"
-#include "io/log.h"
+#include "io/observe/log.h"
 
 enum { OPTION_FIRST = 256 };
 

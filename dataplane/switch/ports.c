@@ -19,8 +19,8 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include "bridge.h"
-#include "io/log.h"
-#include "io/port.h"
+#include "io/observe/log.h"
+#include "io/ports/port.h"
 
 enum {
 	BURST = 32,

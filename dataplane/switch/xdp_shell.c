@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "ebpf/aggregate.h"
-#include "io/log.h"
+#include "io/observe/log.h"
 
 enum { CPUS_MAX = 1024 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "internal/log_prefix.h"
+#include "log_prefix.h"
 
 /* A number of digits alone, from low to high. False, and out as it was: it is none. */
 static inline bool argument_number(const char *text, int base, uint64_t low, uint64_t high,

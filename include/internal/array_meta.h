@@ -17,8 +17,8 @@
 #define SARISSA_INTERNAL_ARRAY_META_H
 
 #include <string.h>
-#include "internal/object_meta.h"
-#include "internal/reduce.h"
+#include "object_meta.h"
+#include "reduce.h"
 
 enum {
 	ARRAY_META_MARK = 0xa1,

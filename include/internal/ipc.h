@@ -30,7 +30,7 @@
 #define SARISSA_INTERNAL_IPC_H
 
 #include <stdatomic.h>
-#include "internal/record.h"
+#include "record.h"
 
 #define IPC_MAGIC 0x3143504953524153ull /* "SARSIPC1" */
 

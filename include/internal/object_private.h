@@ -11,8 +11,8 @@
 #ifndef SARISSA_INTERNAL_OBJECT_PRIVATE_H
 #define SARISSA_INTERNAL_OBJECT_PRIVATE_H
 
-#include "internal/object_meta.h"
-#include "internal/object_table.h"
+#include "object_meta.h"
+#include "object_table.h"
 
 #define OBJECT_PRIVATE_MAGIC 0x3156525053524153ull /* "SARSPRV1" */
 

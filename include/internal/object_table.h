@@ -25,8 +25,8 @@
 #ifndef SARISSA_INTERNAL_OBJECT_TABLE_H
 #define SARISSA_INTERNAL_OBJECT_TABLE_H
 
-#include "internal/ids.h"
-#include "internal/sequence.h"
+#include "ids.h"
+#include "sequence.h"
 
 #define OBJECT_TABLE_MAGIC 0x354c425453524153ull /* "SARSTBL5" */
 

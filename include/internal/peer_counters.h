@@ -11,9 +11,9 @@
 #ifndef SARISSA_INTERNAL_PEER_COUNTERS_H
 #define SARISSA_INTERNAL_PEER_COUNTERS_H
 
-#include "internal/counters.h"
-#include "internal/ids.h"
-#include "internal/sequence.h"
+#include "counters.h"
+#include "ids.h"
+#include "sequence.h"
 
 #define PEER_COUNTERS(X)                                                                   \
 	X(tx_bytes, "bytes", "UDP payload sent to it")                                     \

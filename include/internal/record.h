@@ -24,7 +24,7 @@
 #define SARISSA_INTERNAL_RECORD_H
 
 #include <stddef.h>
-#include "internal/ids.h"
+#include "ids.h"
 
 enum {
 	RECORD_BYTES = 64,

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
-#include "internal/ipc.h"
+#include "ipc.h"
 
 /* In the shared memory; all zero: empty. The indexes count records and wrap. */
 struct ring {

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "internal/crash_point.h"
+#include "crash_point.h"
 
 static inline void sequence_write(_Atomic uint32_t *sequence)
 {

@@ -22,9 +22,9 @@
 #ifndef SARISSA_INTERNAL_SESSION_H
 #define SARISSA_INTERNAL_SESSION_H
 
-#include "internal/group.h"
-#include "internal/ids.h"
-#include "internal/object_meta.h"
+#include "group.h"
+#include "ids.h"
+#include "object_meta.h"
 
 #define SESSION_MAGIC 0x53534553u
 

@@ -19,7 +19,7 @@
 #ifndef SARISSA_ARRAY_H
 #define SARISSA_ARRAY_H
 
-#include "sarissa/sarissa.h"
+#include "sarissa.h"
 
 #ifdef __cplusplus
 extern "C" {

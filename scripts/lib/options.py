@@ -64,7 +64,7 @@ RATE_OR_NONE = real(0.01, 1000000, zero=True)
 MTU = whole(1280, 9000)
 VDEVS = ("af_xdp", "udp", "tap")  # what carries the packets of a cluster of scripts/cluster
 VDEV_VARIABLE = "SARISSA_VDEV"
-MTU_AF_XDP_MOST = 3498  # dataplane/io/port.c
+MTU_AF_XDP_MOST = 3498  # dataplane/io/ports/port.c
 SIZE = whole(1, LARGEST)
 SIZE_MIB = whole(1, LARGEST // MIB)
 NODES = whole(2, NODES_MOST)

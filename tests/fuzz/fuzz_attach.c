@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include "../../control/attach.h"
-#include "../../dataplane/io/attach.h"
-#include "../../dataplane/io/shm.h"
+#include "../../control/shell/attach.h"
+#include "../../dataplane/io/node/attach.h"
+#include "../../dataplane/io/node/shm.h"
 #include "input.h"
 #include "internal/ring.h"
 

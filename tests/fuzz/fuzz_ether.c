@@ -3,7 +3,7 @@
  * A frame from the link: one byte that says which checksums are made right first, then the frame.
  * What ether_parse says must hold, and what a node answers must parse as that answer.
  */
-#include "ether.h"
+#include "io/net/ether.h"
 #include "input.h"
 
 /* What a card has summed up is read as ever, and at least as much of it is good. */

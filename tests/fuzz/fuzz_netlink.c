@@ -10,7 +10,7 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
-#include "netlink.h"
+#include "io/net/netlink.h"
 #include "input.h"
 
 #if defined(__has_feature)

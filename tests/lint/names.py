@@ -20,7 +20,7 @@ WORD = re.compile(r"`([a-z]\w*_\w+)`")
 # how our programs and scripts declare an option
 DECLARED = (r'"--([a-z][a-z0-9-]+)', r'\{\s*"([a-z][a-z0-9-]+)",\s*(?:\d|required_a|no_a)',
             r'X\(\w+, "([a-z][a-z0-9-]+)"', r"^\s*--([a-z-]+)\)")
-MANUALS = {"control/options.c": "sarissa-control.8", "dataplane/io/options.c": "sarissa-dataplane.8",
+MANUALS = {"control/shell/options.c": "sarissa-control.8", "dataplane/io/node/options.c": "sarissa-dataplane.8",
            "client/cli/main.c": "sarissa.1"}
 # of others, and examples
 FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "--out", "dpdk-devbind.py",

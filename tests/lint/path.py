@@ -34,7 +34,7 @@ def defined(function, names):
 
 def check(title, told, rows):
     bodies, depth, files = {}, {}, set()
-    tables_of_ports = "".join(path.read_text() for path in (ROOT / "dataplane/io").glob("*.c"))
+    tables_of_ports = "".join(path.read_text() for path in (ROOT / "dataplane/io").rglob("*.c"))
     for functions, names in rows:
         for function, alias in functions:
             called = re.compile(rf"(?<!\w){alias or function}\(")

@@ -15,10 +15,10 @@ from netlib import Cluster, Task, nodes, process
 from raw import BECOME_NOBODY, RAW
 
 MIB = 1 << 20
-BEHIND = 64  # control/closer.c
+BEHIND = 64  # control/clients/closer.c
 LINGER_S = 60
 QUIET_S = 0.5
-TICKS_S = 0.01  # many of control/closer.c
+TICKS_S = 0.01  # many of control/clients/closer.c
 
 
 def until_answers(cluster):
@@ -289,7 +289,7 @@ say("published")
 """.replace("MIB", str(MIB))
 
 # Control looks for who comes in each turn of its loop, and answers no more than 32 requests of one client in
-# a turn (control/requests.c). So who has no answer after so many to another one has not been let in.
+# a turn (control/clients/requests.c). So who has no answer after so many to another one has not been let in.
 COMES_LATE = RAW + """
 import select
 inside = raw_connect()

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "cli/counters_file.h"
-#include "cli/paths.h"
+#include "cli/doctor/counters_file.h"
+#include "cli/doctor/paths.h"
 
 #define MS UINT64_C(1000000)
 #define S  UINT64_C(1000000000)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "cli/json.h"
-#include "cli/text.h"
+#include "cli/support/json.h"
+#include "cli/support/text.h"
 
 static void sizes(void **state)
 {

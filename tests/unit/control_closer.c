@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <unistd.h>
-#include "closer.h"
-#include "report.h"
+#include "clients/closer.h"
+#include "shell/report.h"
 
 static bool memory_out;
 

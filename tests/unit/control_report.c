@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
-#include "report.h"
+#include "shell/report.h"
 
 #define LONG_NS (2 * REPORT_TURN_LONG_NS)
 

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <string.h>
 #include <cmocka.h>
-#include "ether.h"
+#include "io/net/ether.h"
 #include "switch/bridge.h"
 
 static void make_frame(uint8_t *frame, uint8_t to, uint8_t from)

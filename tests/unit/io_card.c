@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "card.h"
+#include "io/ports/card.h"
 
 static char sys[] = "/tmp/sarissa-card-XXXXXX";
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ether.h"
+#include "io/net/ether.h"
 
 static const struct ether_route route = {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}};
 static const struct net_addr a4 = {.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 1, 2, 3},

@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <rte_log.h>
-#include "log.h"
-#include "worker.h"
+#include "io/observe/log.h"
+#include "io/node/worker.h"
 
 enum { SLEEPS = 1000, TURNS = 100 };
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "link.h"
+#include "io/net/link.h"
 
 static struct link_watch watch;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <rte_log.h>
-#include "log.h"
+#include "io/observe/log.h"
 
 static int ends[2];
 static char said[8192];

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "neighbour.h"
+#include "io/net/neighbour.h"
 
 #define SECOND 1000000000ull
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "port_spec.h"
+#include "io/ports/port_spec.h"
 
 static struct port_spec good(const char *text)
 {

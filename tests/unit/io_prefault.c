@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
-#include "prefault.h"
+#include "io/node/prefault.h"
 
 enum { STEPS = 4, ROOM = 16, TRIES = 1000, MS = 1000000 };
 

@@ -5,11 +5,11 @@
 #include <unistd.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
-#include "capture.h"
+#include "io/observe/capture.h"
 #include "core_test.h"
-#include "ether.h"
-#include "log.h"
-#include "worker.h"
+#include "io/net/ether.h"
+#include "io/observe/log.h"
+#include "io/node/worker.h"
 
 enum {
 	ROOM = 16,

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "udp.h"
+#include "io/ports/udp.h"
 
 enum { HEAD = 16, CHUNK = 1408 };
 

@@ -6,9 +6,9 @@
 #include <limits.h>
 #include <netinet/udp.h>
 #include "core_test.h"
-#include "log.h"
-#include "udp.h"
-#include "worker.h"
+#include "io/observe/log.h"
+#include "io/ports/udp.h"
+#include "io/node/worker.h"
 
 enum {
 	CHUNKS = 300,

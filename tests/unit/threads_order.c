@@ -174,7 +174,7 @@ static bool sequence_missed(void)
 	return t.right_missed;
 }
 
-/* ---- a ring's consumer goes to sleep: dataplane/io/idle.c --------------------------------------
+/* ---- a ring's consumer goes to sleep: dataplane/io/node/idle.c ---------------------------------
  */
 
 static void sleep_left(void)

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sarissa reduce with --switch and --member. Called by reduce.c. */
+#ifndef SARISSA_CLI_REDUCE_SWITCH_H
+#define SARISSA_CLI_REDUCE_SWITCH_H
+
+#include "cli/cli.h"
+
+/* Returns the exit status, with a line printed. */
+int reduce_switch_run(const struct cli_args *args, sar *s, sar_id target, const sar_id *source,
+		      unsigned count);
+
+#endif

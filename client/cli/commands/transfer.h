@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What put and get share. */
+#ifndef SARISSA_CLI_TRANSFER_H
+#define SARISSA_CLI_TRANSFER_H
+
+#include <stdio.h>
+#include "cli/cli.h"
+
+/* Bytes moved between two looks at the progress; also the grain of publishing, so a reader
+ * elsewhere starts one block after the writer. */
+enum { TRANSFER_BLOCK_BYTES = 1 << 20 };
+
+/* The --json line of a finished transfer. */
+void transfer_report(FILE *file, const char *name, uint64_t bytes, uint64_t started_ns);
+
+#endif

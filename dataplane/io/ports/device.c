@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One ethdev device: configuration, queues, steering, start. */
+#include "port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_flow.h>
+#include "io/net/ether.h"
+#include "io/observe/log.h"
+
+enum {
+	DESCRIPTORS = 1024,
+	DESCRIPTORS_TAP = 256, /* it keeps that many buffers for a single packet */
+	CLIENT_WAIT_MS = 10000,
+	CLIENT_RETRY_MS = 50,
+};
+
+/* Queues of one device: all of them, except where each is a device of its own. */
+static uint16_t device_queues(const struct port *p)
+{
+	return (uint16_t)(p->queues / p->devices);
+}
+
+/* The memif driver says 1,500 bytes and does not look at it: its places are as large as we say. */
+static bool device_knows_sizes(const struct port *p)
+{
+	return p->kind != PORT_MEMIF;
+}
+
+static int device_check(const struct options *o, struct port *p,
+			const struct rte_eth_dev_info *info)
+{
+	char what[96];
+	unsigned queues = device_queues(p),
+		 most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	if (most < queues) {
+		snprintf(what, sizeof(what), "it has %u queue%s for %u workers", most,
+			 most == 1 ? "" : "s", queues);
+		return port_fail(o, -EINVAL, what, "use fewer --workers, or add queues to it");
+	}
+	unsigned frame = p->mtu + ETHER_HEADER + RTE_ETHER_CRC_LEN + (p->vlan ? ETHER_TAG : 0);
+	if (port_kind_chosen(p->kind) && p->mtu > info->max_mtu) {
+		snprintf(what, sizeof(what), "it takes an MTU of at most %u, not %u", info->max_mtu,
+			 p->mtu);
+		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
+	}
+	if (device_knows_sizes(p) && info->max_rx_pktlen && frame > info->max_rx_pktlen) {
+		snprintf(what, sizeof(what), "it takes frames of %u bytes, MTU %u needs %u",
+			 info->max_rx_pktlen, p->mtu, frame);
+		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
+	}
+	return 0;
+}
+
+/* Whether the card finds the store by our own addresses of it: through an IOMMU, or because its
+ * driver names memory by keys. Physical addresses of a store in many pages we have none. */
+static bool device_reads_virtual(const struct options *o, const struct rte_eth_dev_info *info)
+{
+	if (rte_eal_iova_mode() == RTE_IOVA_VA || strstr(info->driver_name, "mlx"))
+		return true;
+	log_info("port %s: no IOMMU: payload is copied once", o->port.text);
+	return false;
+}
+
+/* Whether the driver itself copies what it sends, before its call returns. */
+static bool device_copies(const struct port *p, const struct rte_eth_dev_info *info)
+{
+	return p->kind == PORT_TAP || p->kind == PORT_MEMIF ||
+	       (p->kind == PORT_VDEV && strcmp(info->driver_name, "net_vhost") == 0);
+}
+
+/* Which of the card's abilities we use. */
+static void device_choose(const struct options *o, struct port *p,
+			  const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	bool chains = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (p->kind != PORT_AF_XDP && device_knows_sizes(p))
+		conf->rxmode.mtu = p->mtu;
+	if (p->kind == PORT_PCI && device_queues(p) > 1) {
+		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf->rx_adv_conf.rss_conf.rss_hf =
+			info->flow_type_rss_offloads &
+			(RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
+	}
+	if (chains && device_copies(p, info))
+		p->payload = PAYLOAD_CHAIN;
+	else if (chains && p->kind == PORT_PCI && device_reads_virtual(o, info))
+		p->payload = PAYLOAD_DMA;
+	if (p->payload != PAYLOAD_COPY)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	if (p->vlan && (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
+	if (port_kind_chosen(p->kind))
+		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	p->udp6_checksum = port_kind_chosen(p->kind) && !net_addr_is_v4(&p->addr) &&
+			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
+	if (p->udp6_checksum)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	/* a uio driver has one interrupt, which stays up until the card is asked why: it storms */
+	p->rx_interrupt = !o->busy_poll && port_kind_chosen(p->kind) && !card_is_uio(&p->card);
+	conf->intr_conf.rxq = p->rx_interrupt || (!o->busy_poll && p->kind == PORT_TAP);
+}
+
+/* With fewer of AF_XDP than it has buffers, packets are dropped while there is room for them. */
+static uint16_t device_descriptors(const struct options *o)
+{
+	if (o->descriptors)
+		return o->descriptors;
+	if (o->port.kind == PORT_TAP)
+		return DESCRIPTORS_TAP;
+	return o->port.kind == PORT_AF_XDP ? PORT_XDP_FILL : DESCRIPTORS;
+}
+
+/* Drivers have bounds, and want multiples of something: a number that the user gave is not changed
+ * in silence. */
+static int device_check_rings(const struct options *o, const struct port *p)
+{
+	char what[96], todo[48];
+	uint16_t rx = o->descriptors, tx = o->descriptors;
+	if (!o->descriptors || rte_eth_dev_adjust_nb_rx_tx_desc(p->device[0], &rx, &tx) != 0 ||
+	    (rx == o->descriptors && tx == o->descriptors))
+		return 0;
+	uint16_t both =
+		rx < o->descriptors || tx < o->descriptors ? RTE_MIN(rx, tx) : RTE_MAX(rx, tx);
+	snprintf(what, sizeof(what), "its rings take %u and %u descriptors, not %u", rx, tx,
+		 o->descriptors);
+	snprintf(todo, sizeof(todo), "use --descriptors %u", both);
+	return port_fail(o, -EINVAL, what, todo);
+}
+
+/* What a device is asked for, in this order. Some drivers refuse only at the end what they cannot
+ * do. */
+enum device_step {
+	STEP_CONFIGURE,
+	STEP_MTU,
+	STEP_BUFFERS,
+	STEP_QUEUE,
+	STEP_START,
+};
+
+static int device_fail(const struct options *o, enum device_step step, int error)
+{
+	switch (step) {
+	case STEP_CONFIGURE:
+		return port_fail(o, error, "it refuses its configuration", "see --log-level debug");
+	case STEP_MTU:
+		return port_fail(o, error, "it refuses this MTU", "use a smaller --mtu");
+	case STEP_BUFFERS:
+		if (o->port.kind == PORT_AF_XDP && rte_eal_iova_mode() == RTE_IOVA_PA)
+			return port_fail(o, error, "no memory for packet buffers in one piece",
+					 "a pci: port beside it needs an IOMMU, or use udp:");
+		return port_fail(o, error, "no memory for packet buffers",
+				 "free some, or use fewer queues");
+	case STEP_QUEUE:
+		if (*xdp_attach_error())
+			return port_fail(o, error, xdp_attach_error(),
+					 "the interface cannot run XDP");
+		return port_fail(o, error, "a queue does not come up",
+				 "check that nobody else uses it, and the rights to use it and to "
+				 "lock memory (ulimit -l)");
+	case STEP_START:
+		break;
+	}
+	if (o->port.kind == PORT_MEMIF && !o->port.server)
+		return port_fail(o, error, "no memif server answers", "start that one first");
+	return port_fail(o, error, "it does not start", "see --log-level debug");
+}
+
+static int device_setup_queue(const struct options *o, struct port *p, unsigned i,
+			      enum device_step *step)
+{
+	char name[32];
+	int known[XDP_SOCKETS_MAX];
+	struct port_queue *q = &p->queue[i];
+	uint16_t rx = device_descriptors(o), tx = o->descriptors ? o->descriptors : DESCRIPTORS;
+	int socket = rte_eth_dev_socket_id(q->device);
+	rte_eth_dev_adjust_nb_rx_tx_desc(q->device, &rx, &tx);
+	snprintf(name, sizeof(name), "packets%u.%u", o->rail, i);
+	*step = STEP_BUFFERS;
+	if (!q->pool)
+		q->pool = pool_create(name, p->kind, p->mtu, rx, tx, p->workers, socket);
+	if (!q->pool)
+		return -ENOMEM;
+	*step = STEP_QUEUE;
+	unsigned sockets = xdp_list_sockets(known, XDP_SOCKETS_MAX);
+	int error =
+		rte_eth_rx_queue_setup(q->device, q->queue, rx, (unsigned)socket, NULL, q->pool);
+	if (!error)
+		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, (unsigned)socket, NULL);
+	if (!error && p->kind == PORT_AF_XDP) {
+		q->rx_fd = xdp_find_socket(known, sockets);
+		xdp_send_all(q->rx_fd, tx);
+	}
+	return error;
+}
+
+/* A driver that has no call for it goes by what it was configured for. */
+static int device_set_mtu(const struct port *p, uint16_t id)
+{
+	if (p->kind == PORT_AF_XDP || !device_knows_sizes(p) || p->mtu == RTE_ETHER_MTU)
+		return 0;
+	int error = rte_eth_dev_set_mtu(id, p->mtu);
+	return error == -ENOTSUP ? 0 : error;
+}
+
+/* The tap driver asks the kernel for a signal per packet, which would wake the main thread each
+ * time. Signals are blocked (node.c) and here turned off; without one seen, the driver simply
+ * reads, and we sleep on the file descriptor. */
+static void device_quiet_tap(void)
+{
+	char path[32], target[32];
+	for (int fd = 3; fd < 256; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(path, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = 0;
+		if (strcmp(target, "/dev/net/tun") == 0)
+			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_ASYNC);
+	}
+}
+
+/* The tap's descriptor is the tap itself: readable without arming. */
+static void device_find_fds(const struct options *o, struct port *p)
+{
+	if (p->kind != PORT_TAP)
+		return;
+	device_quiet_tap();
+	for (unsigned i = 0; !o->busy_poll && i < p->queues; i++) {
+		struct port_queue *q = &p->queue[i];
+		q->rx_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(q->device, q->queue);
+	}
+}
+
+static bool device_rule(const struct port *p, unsigned i, struct rte_flow_error *error)
+{
+	bool v4 = net_addr_is_v4(&p->addr);
+	struct rte_flow_attr attr = {.ingress = 1};
+	struct rte_flow_item_vlan vlan = {.hdr.vlan_tci = rte_cpu_to_be_16(p->vlan)};
+	struct rte_flow_item_vlan vlan_mask = {.hdr.vlan_tci = RTE_BE16(0x0fff)};
+	struct rte_flow_item_udp udp = {.hdr.dst_port =
+						rte_cpu_to_be_16((uint16_t)(p->addr.port + i))};
+	struct rte_flow_item_udp mask = {.hdr.dst_port = 0xffff};
+	struct rte_flow_action_queue queue = {.index = p->queue[i].queue};
+	struct rte_flow_item tag = {
+		.type = RTE_FLOW_ITEM_TYPE_VLAN, .spec = &vlan, .mask = &vlan_mask};
+	struct rte_flow_item none = {.type = RTE_FLOW_ITEM_TYPE_VOID};
+	struct rte_flow_item pattern[] = {
+		{.type = RTE_FLOW_ITEM_TYPE_ETH},
+		p->vlan ? tag : none,
+		{.type = v4 ? RTE_FLOW_ITEM_TYPE_IPV4 : RTE_FLOW_ITEM_TYPE_IPV6},
+		{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .mask = &mask},
+		{.type = RTE_FLOW_ITEM_TYPE_END}};
+	struct rte_flow_action actions[] = {{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
+					    {.type = RTE_FLOW_ACTION_TYPE_END}};
+	return rte_flow_create(p->queue[i].device, &attr, pattern, actions, error) != NULL;
+}
+
+/* One rule per worker: its UDP port to its queue. All or none: without them packets go by hash and
+ * are handed over between workers. */
+static bool device_steer(const struct options *o, const struct port *p)
+{
+	for (unsigned i = 0; i < p->queues; i++) {
+		struct rte_flow_error error = {0};
+		if (device_rule(p, i, &error))
+			continue;
+		rte_flow_flush(p->queue[i].device, NULL);
+		log_dpdk_forget();
+		log_warning(
+			"port %s: it takes no rule for the UDP port of worker %u (%s): packets go "
+			"by hash and are handed over, see io_handover_full",
+			o->port.text, i, error.message ? error.message : "no reason given");
+		return false;
+	}
+	return true;
+}
+
+/* A card that filters drops all other VLANs until it is asked for one. */
+static int device_join_vlan(const struct options *o, const struct port *p, uint16_t id,
+			    const struct rte_eth_conf *conf)
+{
+	if (!(conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
+		return 0;
+	int error = rte_eth_dev_vlan_filter(id, p->vlan, 1);
+	return error ? port_fail(o, error, "it does not let this VLAN in",
+				 "see whether its host gives the VLAN to this function")
+		     : 0;
+}
+
+/* A memif client may be up before its server: it waits, unless it is told to end. */
+static int device_start_client(const struct options *o, uint16_t id)
+{
+	struct timespec pause = {.tv_nsec = CLIENT_RETRY_MS * 1000000};
+	sigset_t ends;
+	for (unsigned ms = 0; ms < CLIENT_WAIT_MS; ms += CLIENT_RETRY_MS) {
+		if (rte_eth_dev_start(id) == 0)
+			return 0;
+		if (ms == 0)
+			log_info("port %s: waiting for the memif server", o->port.text);
+		nanosleep(&pause, NULL);
+		if (sigpending(&ends) == 0 &&
+		    (sigismember(&ends, SIGTERM) || sigismember(&ends, SIGINT)))
+			break;
+	}
+	return -ECONNREFUSED;
+}
+
+static int device_try(const struct options *o, struct port *p, unsigned d,
+		      const struct rte_eth_conf *conf, enum device_step *step)
+{
+	uint16_t queues = device_queues(p), id = p->device[d];
+	*step = STEP_CONFIGURE;
+	int error = rte_eth_dev_configure(id, queues, queues, conf);
+	if (error)
+		return error;
+	*step = STEP_MTU;
+	error = device_set_mtu(p, id);
+	for (unsigned k = 0; k < queues && !error; k++) {
+		unsigned i = d * queues + k;
+		p->queue[i].device = id;
+		p->queue[i].queue = (uint16_t)k;
+		error = device_setup_queue(o, p, i, step);
+	}
+	if (error)
+		return error;
+	*step = STEP_START;
+	return p->kind == PORT_MEMIF && !o->port.server ? device_start_client(o, id)
+							: rte_eth_dev_start(id);
+}
+
+/* A card has an address of its own; the virtual ones may all have the same. */
+static void device_address(struct port *p, uint16_t id)
+{
+	struct rte_ether_addr mac;
+	if (p->kind != PORT_PCI)
+		rte_eth_promiscuous_enable(id);
+	else if (rte_eth_macaddr_get(id, &mac) == 0)
+		memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
+	rte_eth_allmulticast_enable(id); /* neighbour solicitations */
+}
+
+static void device_started(const struct options *o, struct port *p, uint16_t id)
+{
+	if (!port_kind_chosen(p->kind)) {
+		device_find_fds(o, p);
+		return;
+	}
+	device_address(p, id);
+	device_find_interrupts(p);
+	p->steered = p->kind == PORT_PCI && p->queues > 1 && device_steer(o, p);
+}
+
+int device_open(const struct options *o, struct port *p, unsigned d)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
+	enum device_step step = STEP_CONFIGURE;
+	uint16_t id = p->device[d];
+	int error = rte_eth_dev_info_get(id, &info);
+	if (error)
+		return device_fail(o, step, error);
+	error = device_check(o, p, &info);
+	if (!error)
+		error = device_check_rings(o, p);
+	if (error)
+		return error;
+	device_choose(o, p, &info, &conf);
+	if (port_kind_chosen(p->kind))
+		device_watch(o, id, &info, &conf);
+	error = device_try(o, p, d, &conf, &step);
+	if (error && p->rx_interrupt) { /* which not every kernel driver passes on */
+		conf.intr_conf.rxq = p->rx_interrupt = false;
+		log_dpdk_forget();
+		error = device_try(o, p, d, &conf, &step);
+	}
+	if (error)
+		return device_fail(o, step, error);
+	device_started(o, p, id);
+	return device_join_vlan(o, p, id, &conf);
+}
