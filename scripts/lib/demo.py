@@ -27,7 +27,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from lib import nodes, options, shell, transfer  # noqa: E402
+from lib import options, shell  # noqa: E402
+from lib.bench import transfer  # noqa: E402
+from lib.cluster import nodes  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 
 

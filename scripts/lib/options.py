@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from .shell import Failure
+from lib.shell import Failure
 
 MIB = 1 << 20
 SUPPRESS = argparse.SUPPRESS

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import process
+from lib.cluster import process
 
 ROOT = Path(__file__).resolve().parents[2]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -25,7 +25,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "net"))
 import netlib  # noqa: E402
-from lib import faults, network, nodes, process  # noqa: E402
+from lib.cluster import faults, network, nodes, process  # noqa: E402
 import content  # noqa: E402
 import journal  # noqa: E402
 import leaks  # noqa: E402

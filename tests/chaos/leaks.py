@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import netlib
-from lib import network, nodes, process, state
+from lib.cluster import network, nodes, process, state
 
 GROWTH_BYTES = 24 << 20  # of a process's own memory: tables that are touched for the first time
 

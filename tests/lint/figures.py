@@ -11,8 +11,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-from lib import bench_report  # noqa: E402
+from lib.bench.tables import report  # noqa: E402
 
-found = list(bench_report.offences(ROOT))
+found = list(report.offences(ROOT))
 print("\n".join(found) if found else "README.md, docs/compare.md and docs/plots say what was measured")
 sys.exit(1 if found else 0)

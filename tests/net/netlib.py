@@ -24,8 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
-from lib import counters, network, nodes, process, scenarios, state  # noqa: E402
+from lib.cluster import counters, network, nodes, process, state  # noqa: E402
 from lib.shell import build_dir, end_cleanly  # noqa: E402
+from lib.test import scenarios  # noqa: E402
 import sanitizer  # noqa: E402
 
 CLUSTER = ROOT / "scripts/cluster"

@@ -8,8 +8,8 @@ import socket
 import subprocess
 
 import netlib
-from lib import bench_apps
-from lib.bench_task import built
+from lib.bench import apps as bench_apps
+from lib.bench.task import built
 
 ROUNDS, NODES = 3, 4
 

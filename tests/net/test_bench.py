@@ -13,8 +13,12 @@ import tempfile
 from pathlib import Path
 
 import netlib
-from lib import bench_cases, bench_compare, bench_gloo, bench_ops, bench_options  # noqa: E402
-from lib import bench_peer, bench_reduce, bench_sum, bench_wakeups, process  # noqa: E402
+from lib.bench import compare as bench_compare, ops, options as bench_options  # noqa: E402
+from lib.bench import reduce as bench_reduce, sum as bench_sum, wakeups  # noqa: E402
+from lib.bench.systems import gloo as bench_gloo  # noqa: E402
+from lib.bench.systems import peer  # noqa: E402
+from lib.bench.tables import cases as bench_cases  # noqa: E402
+from lib.cluster import process  # noqa: E402
 from lib.shell import Failure  # noqa: E402
 
 BENCH = netlib.ROOT / "scripts/bench"
@@ -80,13 +84,13 @@ def a_bound_never_goes_back():
                       ("falling", [0, 1_000_000_000, 500_000_000])):
         args = bench_options.parse("broadcast", ["--nodes", "3", "--size", "1000000", "--rate", "8",
                                                  "--stagger", "500", "--order", order])
-        assert bench_ops.arrivals_ns(args) == at, order
+        assert ops.arrivals_ns(args) == at, order
         first, second = (1, 2) if order == "rising" else (2, 1)
-        told = bench_ops.receivers(args, {first: [[0, 1_600_000_000]],
+        told = ops.receivers(args, {first: [[0, 1_600_000_000]],
                                           second: [[0, 2_500_000_000]]}, 0, at)
         assert told["late_shares"] == [0.1, 0.5][::second - first], told
         assert told["arrival_seconds"] == [0.5, 1.0][::second - first], told
-    blocked = bench_ops.blocked_seconds({1: [[5, 2_000_000_005]]}, 2)
+    blocked = ops.blocked_seconds({1: [[5, 2_000_000_005]]}, 2)
     assert blocked == [0.0, 2.0], blocked
 
 
@@ -104,7 +108,7 @@ def what_ran_is_told_from_a_trace():
              " task-7 [000] ..s1. 1.000130: softirq_exit: vec=3 [action=NET_RX]",
              switch(150, task, "R+", worker), switch(170, worker, "S", task),
              switch(190, task, "S", idle)]
-    told = bench_wakeups.account(lines, 1_000_110_000, 1_000_200_000)
+    told = wakeups.account(lines, 1_000_110_000, 1_000_200_000)
     assert told == {"task": (0, 60_000), "rte-worker": (1, 20_000), "idle": (0, 10_000),
                     "soft interrupts": (1, 10_000)}, told
 
@@ -174,7 +178,7 @@ def a_peer_that_is_not_installed_is_named():
     """One line says what is missing, and what to do, whether it is the package or the network."""
     netlib.need_root()
     try:
-        bench_peer.install(["sarissa-nowhere"])
+        peer.install(["sarissa-nowhere"])
     except Failure as failure:
         told = str(failure)
         assert told.startswith("sarissa-nowhere cannot be installed: "), told
@@ -303,14 +307,14 @@ def another_file_in_place_of_rows_is_refused():
 
 
 def a_trace_that_cannot_begin_leaves_nothing():
-    class Broken(bench_wakeups.Wakeups):
+    class Broken(wakeups.Wakeups):
         def write(self, name, value):
             assert self.at.exists()
             raise OSError("no memory")
 
-    kept = bench_wakeups.TRACING
+    kept = wakeups.TRACING
     with tempfile.TemporaryDirectory(prefix="sarissa-test-") as directory:
-        bench_wakeups.TRACING = Path(directory)
+        wakeups.TRACING = Path(directory)
         Path(directory, "instances").mkdir()
         try:
             with Broken():
@@ -318,7 +322,7 @@ def a_trace_that_cannot_begin_leaves_nothing():
         except OSError:
             assert not os.listdir(f"{directory}/instances")
         finally:
-            bench_wakeups.TRACING = kept
+            wakeups.TRACING = kept
 
 
 @contextlib.contextmanager
@@ -375,15 +379,15 @@ def what_the_memory_does_not_hold_is_refused():
     """All systems of a run at once, each with the most of its runs."""
     runs = [bench_options.parse(op, ["--size", str(1 << 30), "--system", "both", "--tuning", "hand"])
             for op in ("broadcast", "allreduce")]
-    bench_ops.check_memory(runs[:1], (8 + 12) << 30)
-    bench_ops.check_memory(runs, (16 + 12) << 30)
+    ops.check_memory(runs[:1], (8 + 12) << 30)
+    ops.check_memory(runs, (16 + 12) << 30)
     try:
-        bench_ops.check_memory(runs, ((16 + 12) << 30) - 1)
+        ops.check_memory(runs, ((16 + 12) << 30) - 1)
     except Failure as why:
         assert "sarissa 16.0, openmpi hand 12.0 GiB" in str(why), why
     else:
         assert False, "28 GiB are held in less"
-    assert 0 < bench_ops.memory_free() < 1 << 50
+    assert 0 < ops.memory_free() < 1 << 50
 
 
 def the_dataplane_is_measured_between_two_processes():

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import netlib
-from lib import network, nodes, process
+from lib.cluster import network, nodes, process
 from netlib import Cluster, Task, build_dir
 
 NODES = 4

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import netlib
-from lib import process, test
+from lib.cluster import process
 from lib.shell import Failure
+from lib.test import test
 from netlib import Cluster
 
 PROBE = Path(__file__).with_name("udp_probe.py")

@@ -19,7 +19,9 @@ import subprocess
 import time
 
 import netlib
-from lib import network, options, scenarios
+from lib import options
+from lib.cluster import network
+from lib.test import scenarios
 from netlib import Cluster, nodes, state
 
 RATE_MBIT = 200

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import netlib
-from lib import nodes, process
+from lib.cluster import nodes, process
 from netlib import Cluster
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import netlib
-from lib import network, nodes, process, state
+from lib.cluster import network, nodes, process, state
 from lib.shell import build_dir
 from netlib import Cluster
 

@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 import netlib
-from lib import bench_meter, network
+from lib.bench import meter
+from lib.cluster import network
 from netlib import Cluster
 
 # three switches in a ring, where broadcasts would go round for ever; and a faster one beside them
@@ -112,7 +113,7 @@ def sums_cross_direct_links(net, directory):
     for node, name in enumerate(names):
         (directory / name).write_bytes(struct.pack("<f", 1 << node) * (size // 4))
         net.must(node, "sarissa", "put", name, directory / name)
-    before = sum(bench_meter.sent_bytes(net.config))
+    before = sum(meter.sent_bytes(net.config))
     gets = [net.start(node, "sarissa", "get", "sum", directory / f"sum-{node}", "--timeout", netlib.PATIENCE_S)
             for node in range(4)]
     for node in range(4):
@@ -122,7 +123,7 @@ def sums_cross_direct_links(net, directory):
         assert get.wait(timeout=netlib.PATIENCE_S) == 0, f"node {node}: exit {get.returncode}"
         got = (directory / f"sum-{node}").read_bytes()
         assert got == struct.pack("<f", 15) * (size // 4), f"node {node}: wrong sum"
-    share = (sum(bench_meter.sent_bytes(net.config)) - before) / (2 * 3 * size)
+    share = (sum(meter.sent_bytes(net.config)) - before) / (2 * 3 * size)
     assert 1 < share < 1.15, f"{share:.2f} of the bytes that four nodes send each other"
 
 
@@ -148,13 +149,13 @@ def a_node_dies_in_the_hierarchy(net, directory):
         (directory / name).write_bytes(struct.pack("<f", 1 << k) * (size // 4))
     for node in range(4):
         net.must(node, "sarissa", "put", names[node], directory / names[node])
-    before = sum(bench_meter.sent_bytes(net.config))
+    before = sum(meter.sent_bytes(net.config))
     gets = [net.start(node, "sarissa", "get", "rest", directory / f"rest-{node}", "--timeout", netlib.PATIENCE_S)
             for node in range(3)]
     for node in range(3):
         netlib.until_waiting(net, node)
     reduce = net.start(0, "sarissa", "reduce", "rest", *names, "--num", 4, "--spread", "--timeout", netlib.PATIENCE_S)
-    netlib.wait_for(lambda: sum(bench_meter.sent_bytes(net.config)) - before > size / 2, netlib.PATIENCE_S, "it runs")
+    netlib.wait_for(lambda: sum(meter.sent_bytes(net.config)) - before > size / 2, netlib.PATIENCE_S, "it runs")
     net.must(0, "sarissa", "put", names[4], directory / names[4])
     for daemon in netlib.nodes.KINDS:
         os.kill(net.pid(3, daemon), signal.SIGKILL)
@@ -210,9 +211,9 @@ def a_torus_relays_objects():
 def copies_are_striped_over_the_rails_of_a_bcube():
     netlib.need_daemons()
     with Net("bcube:2,1", "--rate", 100, "--all-rails", "--vdev", "af_xdp,udp") as net, netlib.scratch() as directory:
-        before = bench_meter.sent_bytes(net.config)
+        before = meter.sent_bytes(net.config)
         netlib.transfer(net, directory, 8 << 20, source=0, targets=(1,))
-        rails = [b - a for a, b in zip(before, bench_meter.sent_bytes(net.config))][:2]  # of node 0
+        rails = [b - a for a, b in zip(before, meter.sent_bytes(net.config))][:2]  # of node 0
         net.check_daemons()
     assert min(rails) > (8 << 20) / 4, f"node 0 has sent {rails} bytes by its rails"
 

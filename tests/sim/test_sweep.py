@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import sweep  # noqa: E402
+from lib.test import sweep  # noqa: E402
 
 FIRST = 1
 VICTIM = 2  # of what befalls one seed

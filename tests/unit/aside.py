@@ -9,7 +9,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import aside, process  # noqa: E402
+from lib.cluster import process  # noqa: E402
+from lib.test import aside  # noqa: E402
 
 STAND_IN = """if True:
     import json, subprocess, sys, time

@@ -11,9 +11,11 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import bench_cases, bench_compare, bench_expect, bench_figures, bench_ops  # noqa: E402
-from lib import bench_report, bench_rows, bench_table, shell  # noqa: E402
-from lib.bench_cases import CASES  # noqa: E402
+from lib import shell  # noqa: E402
+from lib.bench import compare as bench_compare, ops  # noqa: E402
+from lib.bench.tables import cases, expect, figures as bench_figures  # noqa: E402
+from lib.bench.tables import report as bench_report, rows as bench_rows, table  # noqa: E402
+from lib.bench.tables.cases import CASES  # noqa: E402
 
 NAMED = {case.name: case for case in CASES}
 CASE = NAMED["broadcast/32m-on-8"]
@@ -129,7 +131,7 @@ def what_a_death_costs_has_a_table_of_its_own():
 
 
 def defaults_have_a_table_of_their_own():
-    case = NAMED[CASE.name + bench_cases.DEFAULT]
+    case = NAMED[CASE.name + cases.DEFAULT]
     blocks = bench_report.page_blocks(best(rows([1.05]), rows([1.06], case=case),
                                            rows([7.3], "openmpi", case=case, tuning="default")))
     own, rest = blocks.pop("As they come"), "".join(blocks.values())
@@ -241,7 +243,7 @@ def cases_of_defaults_measure_these():
         for tuning in ([], ["--tuning", "hand", "default"]):
             (result,), args = results([f"{op}/1k-on-8-default"], *tuning)
             run = bench_compare.run_of(result.case, args)
-            assert [bench_table.name_of(name, tuning) for name, _, tuning in bench_ops.kinds(run)] == [
+            assert [table.name_of(name, tuning) for name, _, tuning in ops.kinds(run)] == [
                 "sarissa", *systems], run
     (result,), args = results(["broadcast/1k-on-8"])
     run = bench_compare.run_of(result.case, args)
@@ -255,8 +257,8 @@ def a_slice_takes_what_fits():
     assert [result.case.name for result, _ in first] == [
         f"broadcast/{size}-on-8" for size in ("1k", "64k", "1m", "32m")], first
     assert last[0][0].case.name == "broadcast/1k-on-4", last
-    long = [bench_expect.start(bench_compare.names_of([run]), 8) +
-            bench_expect.case([], run, result.wanted) for result, run in first]
+    long = [expect.start(bench_compare.names_of([run]), 8) +
+            expect.case([], run, result.wanted) for result, run in first]
     assert sorted(long) == long and long[0] < long[3] / 1.5, long
     for left, count in ((long[0] - 1, 1), (long[0] + 1, 1), (sum(long), 4), (5, 0)):
         told = bench_compare.chosen(first, left)
@@ -275,13 +277,13 @@ def what_is_known_tells_how_long():
     run = bench_compare.run_of(result.case, args)
 
     def turn(known):
-        return bench_expect.turn(known, run, "sarissa", "")
+        return expect.turn(known, run, "sarissa", "")
 
     assert 1.4 < turn([]) < 6, turn([])
     assert turn(rows([3.0])) > 3 and turn(rows([3.0], took_seconds=4.5)) == 4.5
-    slow = bench_expect.case(rows([7.0]), run, lambda name: 5 * (name == "sarissa"))
+    slow = expect.case(rows([7.0]), run, lambda name: 5 * (name == "sarissa"))
     long = bench_rows.LONG_S + 1
-    once = bench_expect.case(rows([long]), run, lambda name: 5 * (name == "sarissa"))
+    once = expect.case(rows([long]), run, lambda name: 5 * (name == "sarissa"))
     assert slow > 6 * 7 and long < once < 1.5 * long, (slow, once)
 
 

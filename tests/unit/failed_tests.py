@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import failure  # noqa: E402
-from lib import test as runner  # noqa: E402
+from lib.cluster import failure  # noqa: E402
+from lib.test import test as runner  # noqa: E402
 
 PASSES = [f"[       OK ] errors_of_{i}_are_FAILED_quietly" for i in range(200)]
 WHY = ["[ RUN      ] breaks", "[  ERROR   ] --- 0x1 != 0x2", "[   LINE   ] --- a.c:5: error: Failure!",

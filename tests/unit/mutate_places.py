@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import mutate  # noqa: E402
+from lib.test import mutate  # noqa: E402
 
 SOURCE = """#define LIMIT (1 + 2)
 static bool f(struct s *s, int a)
@@ -92,7 +92,8 @@ WRITES = """if True:
     import sys
     sys.dont_write_bytecode = True
     sys.path.insert(0, sys.argv.pop(1))
-    from lib import mutate, shell
+    from lib import shell
+    from lib.test import mutate
     write = 'n=0; for d in 1 2 3 4 5 6; do mkdir $d; done; while [ $n -lt 99999 ]; do : > $((n % 6 + 1))/$n; n=$((n + 1)); done'
 
     def run(args, folder):
@@ -105,7 +106,7 @@ WRITES = """if True:
 
 def who_is_told_to_end_leaves_nothing(folder):
     """Neither the copy, nor what is still writing into it; however often it is told."""
-    child = subprocess.Popen([sys.executable, "-c", WRITES, Path(mutate.__file__).parents[1]], text=True,
+    child = subprocess.Popen([sys.executable, "-c", WRITES, Path(mutate.__file__).parents[2]], text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              env={**os.environ, "TMPDIR": str(folder)})
     copy = Path(child.stdout.readline().strip())

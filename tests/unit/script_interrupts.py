@@ -36,8 +36,9 @@ PYTHON = """if True:
     import sys
     sys.dont_write_bytecode = True
     sys.path.insert(0, sys.argv[1])
-    from lib import bench_peer, shell
-    shell.main("bench", lambda: bench_peer.install(["spin"]))"""
+    from lib import shell
+    from lib.bench.systems import peer
+    shell.main("bench", lambda: peer.install(["spin"]))"""
 SETUP = """if True:
     import sys
     sys.dont_write_bytecode = True

@@ -17,7 +17,9 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
-from lib import bench_ops, options, shell, state  # noqa: E402
+from lib import options, shell  # noqa: E402
+from lib.bench import ops  # noqa: E402
+from lib.cluster import state  # noqa: E402
 
 OPS = ("broadcast", "gather", "p2p", "reduce", "allreduce")
 WHOLE = ("0", "-1", "1.5", "nan", "inf", "1e3", "", "x", "9" * 30)
@@ -37,7 +39,7 @@ def called(*argv, root=False):
     """Exit status, and what is said on stderr; as a user who may not do much."""
     path = ROOT / "scripts" / argv[0]
     if path.read_bytes().startswith(b"#!/bin/sh"):
-        path = ROOT / "scripts/lib" / f"{argv[0]}.py"
+        path = next((ROOT / "scripts/lib").rglob(f"{argv[0]}.py"))
     told, begin = [], subprocess.Popen.__init__
     handlers = [signal.getsignal(number) for number in shell.ENDS]
 
@@ -196,7 +198,7 @@ def places(folder):
 def more_than_there_is():
     with mock.patch.object(options, "memory_free", lambda: 8 << 30), \
             mock.patch.object(options, "huge_free", lambda: 0), \
-            mock.patch.object(bench_ops, "memory_free", lambda: 8 << 30):
+            mock.patch.object(ops, "memory_free", lambda: 8 << 30):
         for argv in (("demo", "--mib", "1000"), ("bench", "transfer", "--size", 3 << 30),
                      ("bench", "broadcast", "--size", 3 << 30), ("bench", "recovery", "--mib", "300"),
                      ("bench", "apps", "--scale", "0.01")):

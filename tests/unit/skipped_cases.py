@@ -10,8 +10,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from lib import skips  # noqa: E402
-from lib import test as runner  # noqa: E402
+from lib.test import skips  # noqa: E402
+from lib.test import test as runner  # noqa: E402
 
 C_TEST = """[==========] Running 2 test(s).
 [ RUN      ] local_get_makes_no_system_call

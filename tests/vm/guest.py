@@ -12,7 +12,7 @@ from pathlib import Path
 
 import image
 import netlib
-from lib import process
+from lib.cluster import process
 
 CARDS = ("virtio-net-pci", "e1000e", "vmxnet3")  # card i is behind port i: its address is 0000:0I:00.0
 MORE = {"virtio-net-pci": ",iommu_platform=on,disable-legacy=on,host_mtu=1504"}

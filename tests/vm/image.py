@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lib import nodes
+from lib.cluster import nodes
 from lib.shell import build_dir
 from netlib import Skip
 
