@@ -350,6 +350,16 @@ def wait_for(condition, seconds, text):
         time.sleep(0.05)
 
 
+def until(read, enough, text):
+    """What read() gives as soon as it is enough. What a process publishes from time to time, and what it
+    tells others, is old right after the act."""
+    end = time.monotonic() + PATIENCE_S
+    while not enough(value := read()):
+        assert time.monotonic() < end, f"{text}: {value} after {PATIENCE_S} s"
+        time.sleep(0.05)
+    return value
+
+
 def measured(measure, enough, tries=5):
     """What measure() gives, until one is enough: a machine may be busy with other things."""
     values = []

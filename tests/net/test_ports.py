@@ -111,7 +111,7 @@ def objects_cross_memif():
     with netlib.scratch() as directory, Pair(directory, ports, "--mtu", 9000) as pair:
         netlib.wait_for(lambda: len(pair.sent()) == 2, netlib.PATIENCE_S, "both rails are up")
         rate = pair.cross()
-        assert min(pair.sent().values()) > 1 << 20, f"bytes by rail: {pair.sent()}"
+        netlib.until(pair.sent, lambda sent: len(sent) == 2 and min(sent.values()) > 1 << 20, "bytes by rail")
         assert pair.counters(0)["tx_chunks"] < 2 * SIZES[-1] / 8896, "its packets are shorter"
         return rate
 
