@@ -30,7 +30,7 @@ struct group_shell {
 	struct group *group;
 	uint32_t work; /* enum group_work */
 	int32_t status;
-	uint32_t slot; /* PUT: of the object */
+	uint32_t slot; /* PUT, READ: of the object */
 	uint64_t generation;
 	uint32_t shard, tried; /* LIST: index of the owner asked; READ: holders asked */
 	uint64_t cursor;

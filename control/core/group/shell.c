@@ -25,11 +25,22 @@ static void shell_idle(struct control *c, struct group_shell *s)
 	s->call = NULL;
 }
 
+/* Whether the object in that slot can be read from this node's store. */
+static bool shell_here(struct control *c, uint32_t slot)
+{
+	const struct object_slot *o = &c->table->slot[slot];
+
+	return o->state == OBJECT_SEALED && o->size <= GROUP_BLOB_BYTES;
+}
+
 static void shell_fire(struct control *c, struct timer *t)
 {
 	struct group_shell *s = list_item(t, struct group_shell, timer);
 	uint32_t work = s->work, slot = s->slot;
 
+	if (work == GROUP_WORK_READ && s->status == 0 &&
+	    !(c->table && objects_is(c, slot, s->generation) && shell_here(c, slot)))
+		s->status = -EAGAIN; /* it has gone since */
 	shell_idle(c, s);
 	c->group->groups.now_ns = c->now_ns;
 	if (work == GROUP_WORK_PUT)
@@ -169,13 +180,16 @@ static void shell_pull(struct control *c, struct group_shell *s, const struct se
 			holder = peers_node(c, h->node);
 	}
 	s->tried++;
+	if (holder && (o->size == 0 || o->size > GROUP_BLOB_BYTES)) {
+		shell_read_end(c, s, 0, (const uint8_t *)"", 0); /* no group has written it */
+		return;
+	}
 	m.pull.id = o->id;
 	m.pull.generation = o->generation;
 	m.pull.bytes = (uint32_t)o->size;
-	s->call = holder && o->size <= GROUP_BLOB_BYTES
-			  ? calls_start(c, holder, &m, TABLE_SLOT_NONE, c->config.call_ns,
-					shell_pulled, s)
-			  : NULL;
+	s->call = holder ? calls_start(c, holder, &m, TABLE_SLOT_NONE, c->config.call_ns,
+				       shell_pulled, s)
+			 : NULL;
 	if (s->call == NULL)
 		shell_read_end(c, s, holder ? -ETIMEDOUT : -ENODATA, NULL, 0);
 }
@@ -200,9 +214,9 @@ static bool shell_read(void *arg, struct group *g, const char *name)
 	uint32_t slot = c->table ? objects_find(c, &id) : TABLE_SLOT_NONE;
 	struct message m = {.kind = MESSAGE_STAT};
 
-	if (slot != TABLE_SLOT_NONE && c->table->slot[slot].state == OBJECT_SEALED &&
-	    c->table->slot[slot].size <= GROUP_BLOB_BYTES) {
+	if (slot != TABLE_SLOT_NONE && shell_here(c, slot)) {
 		s->slot = slot;
+		s->generation = c->table->slot[slot].generation;
 		return shell_later(c, s, 0);
 	}
 	m.object.id = id;

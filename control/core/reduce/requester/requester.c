@@ -556,6 +556,8 @@ static struct requester *requester_new(struct control *c, const struct message_r
 	struct requester *r;
 	struct object_id *own;
 
+	if (reduce->count > MESSAGE_SOURCES_MAX)
+		return NULL;
 	if (rs->pool.used == rs->pool.capacity && !list_empty(&rs->kept))
 		requester_forget(c, list_item(list_first(&rs->kept), struct requester, link));
 	r = pool_take(&rs->pool);
