@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "internal/arguments.h"
-#include "kernel_reference.h"
+#include "fixtures/kernel_reference.h"
 
 static const char usage[] =
 	"Usage: kernels [--json] [--op OP]... [--level c|avx2|avx512|avx512vnni]\n"

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernel_reference.h"
+#include "fixtures/kernel_reference.h"
 
 enum { SOURCES = 16, ELEMENTS = 1 << 14 };
 

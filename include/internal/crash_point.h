@@ -3,7 +3,7 @@
  * Places between two writes to memory that outlives the process: the object table, the tombstones
  * behind it, the bitmaps and counts of chunks. The simulator compiles the files that write them a
  * second time with SARISSA_CRASH_POINTS, and lets a process die at one of these places
- * (tests/sim/crash.c). Elsewhere they are nothing.
+ * (tests/sim/model/crash.c). Elsewhere they are nothing.
  */
 #ifndef SARISSA_INTERNAL_CRASH_POINT_H
 #define SARISSA_INTERNAL_CRASH_POINT_H

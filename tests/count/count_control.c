@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What control does for each object: a shard's answers, messages as bytes, the shape of trees. */
-#include "control_shard.h"
+#include "fixtures/control_shard.h"
 #include "core/planner/cost.h"
 #include "core/planner/fanout.h"
 #include "core/planner/planner.h"
 #include "core/group/clocks.h"
 #include "counts.h"
-#include "planner_test.h"
+#include "fixtures/planner_test.h"
 #include "rpc/codec.h"
 
 enum { CODEC_CALLS = 100, SHAPE_NODES = 16, SHAPE_CHUNK = 1408, PLAN_BYTES_MAX = 8 << 20 };

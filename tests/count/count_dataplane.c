@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two engines and the packets between them, in bursts as the worker loop takes them. */
-#include "core_test.h"
+#include "fixtures/core_test.h"
 #include "counts.h"
 
 enum {

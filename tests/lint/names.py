@@ -43,6 +43,7 @@ def offences(names):
     sources = {n: text_of(n) for n in names if n not in documents}
     words = set(re.findall(r"\w+", "\n".join(sources.values())))
     words |= {Path(n).stem for n in names}
+    words |= {"_".join(Path(n).with_suffix("").parts[2:]) for n in names if n.startswith("tests/unit/")}
     options = set().union(*(declared(text) for text in sources.values()))
     for page in documents:
         text = text_of(page)

@@ -27,8 +27,8 @@
  *
  * The shortest counter-examples of the first two (-DBFS, then spin -t -p) are, step for step, tests of the
  * control core: a node puts, loses its link, another node creates (a_link_loss_frees_no_id in
- * tests/unit/control_taken.c); a node puts, the first owner dies, another node creates before the holder has
- * told the second owner (a_holder_that_has_not_told_is_waited_for in tests/unit/control_settle.c).
+ * tests/unit/directory/matching.c); a node puts, the first owner dies, another node creates before the holder has
+ * told the second owner (a_holder_that_has_not_told_is_waited_for in tests/unit/cluster/settle.c).
  *
  *	spin -DDEATHS=2 -DFLAPS=2 -search directory.pml
  *

@@ -2,7 +2,7 @@
 /*
  * Slack and changes of policy in a group (control/core/group/roster.c, rounds.c): two members, rounds
  * that close as the policy says that opened them, changes of policy at any moment between asp, ssp 1,
- * bsp and k-of-n 2. Runs of this model are replayed against the code (tests/unit/control_group_replay.c),
+ * bsp and k-of-n 2. Runs of this model are replayed against the code (tests/unit/group/replay.c),
  * which must let pass and refuse the same (-DTRACE).
  *
  * What must hold: under a slack S no contribution is staler than S, for clocks from which S holds, in

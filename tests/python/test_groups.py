@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups with asyncio: members on four nodes and one thread, what is refused, and tasks that are
-cancelled. tests/net/test_groups.py has the calls that wait."""
+cancelled. tests/net/reduces/test_groups.py has the calls that wait."""
 
 import array
 import asyncio

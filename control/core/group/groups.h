@@ -31,7 +31,7 @@
  * stay until it has two copies or the next one is there. If they are lost too, the newest older
  * result that lives takes its place, and every member is told once which rounds have gone.
  *
- * Invariants (tests/unit/control_group_swarm.c):
+ * Invariants (tests/unit/group/swarm.c):
  *   1. A (member, clock) is in at most one decision whose result is published.
  *   2. The result of a round is published once, under one name; it never changes.
  *   3. A round closes by the policy under which it opened.

@@ -22,7 +22,9 @@ sys.path.insert(0, str(ROOT / "tests/lint"))
 from rules import without_comments  # noqa: E402
 from tree import tracked_files  # noqa: E402
 
-CORES = {"control/core/": "control_", "dataplane/core/": "core_"}  # and how its unit tests begin
+CORES = {"control/core/": ("base_", "cluster_", "directory_", "group_", "lease_", "planner_", "reduce_", "rpc_",
+                           "session_", "store_", "transfer_"),
+         "dataplane/core/": ("dataplane_core_",)}  # and how its unit tests begin
 SIMULATED = re.compile(r"sim-(loss|life|plan|forged|hostile|broadcast|repair|swarm(?!-wide)|reduce)")
 RUNS_MOST = 5   # of a swarm
 LIMIT_S = 60    # of CPU time for a test, and WALL_S of any: a change may make it go on for ever
@@ -93,8 +95,8 @@ def tests_of(build):
     files = {one["id"]: [os.path.relpath(name, build) for name in one["filename"]]
              for one in told("--targets")}
     every, out = told("--tests"), {}
-    for core, prefix in CORES.items():
-        chosen = [one for one in every if one["name"].startswith(prefix) and
+    for core, prefixes in CORES.items():
+        chosen = [one for one in every if one["name"].startswith(prefixes) and
                   "sarissa:unit" in one["suite"]]
         chosen += [one for one in every if SIMULATED.match(one["name"])]
         out[core] = [(one["name"], fewer(one["cmd"]),

@@ -27,7 +27,7 @@ def seeds(text):
 
 def check_scenario(name):
     """Before it is built: by the source."""
-    names = re.findall(r'\.name = "([^"]+)"', (shell.ROOT / "tests/sim/swarm_run.c").read_text())
+    names = re.findall(r'\.name = "([^"]+)"', (shell.ROOT / "tests/sim/swarm/swarm_run.c").read_text())
     if name not in names:
         raise Failure(f"no scenario '{name}': choose of {' '.join(names)}", 2)
 

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`sarissa help TOPIC` shows the page of each command, function and daemon, with man(1) and without it,
+from the source tree and from an installation.
+
+usage: help.py BUILD/client/cli/sarissa
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = ROOT / "docs/man"
+CLI = Path(sys.argv[1]).resolve()
+FUNCTIONS = re.findall(r"^\t(sar_\w+);", (ROOT / "client/libsarissa.map").read_text(), flags=re.M)
+NAMES = sorted(page.name for page in PAGES.iterdir())
+MAN = """#!/bin/sh
+echo "man $*"
+exit $STATUS
+"""
+
+
+def run(*argv, program=CLI, path="", status=0):
+    env = {"PATH": path, "LD_LIBRARY_PATH": str(CLI.parent.parent), "STATUS": str(status),
+           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")}
+    return subprocess.run([program, *argv], env=env, capture_output=True, text=True, timeout=60)
+
+
+def shown(*argv, **how):
+    done = run(*argv, **how)
+    assert done.returncode == 0 and not done.stderr, f"{argv}: {done}"
+    return done.stdout
+
+
+def commands():
+    """As --help lists them."""
+    found = re.findall(r"^  ([a-z]+) +\S", shown("--help"), flags=re.M)
+    assert len(found) >= 10 and "put" in found and "help" in found, found
+    return found
+
+
+def topics_find_their_pages(man):
+    for name in commands():
+        assert shown("help", name, path=man).endswith("/sarissa.1\n"), name
+    for name in FUNCTIONS:
+        page = Path(shown("help", name, path=man).split()[-1])
+        assert re.search(rf"^\.Nm {name}\b", page.read_text(), flags=re.M), f"{name}: {page}"
+    for name in NAMES:
+        title, section = name.rsplit(".", 1)
+        for topic in (name, f"{title}({section})"):
+            assert shown("help", topic, path=man).endswith(f"/{name}\n"), topic
+    for daemon in ("sarissa-control", "sarissa-dataplane"):
+        assert shown("help", daemon, path=man).endswith(f"/{daemon}.8\n"), daemon
+
+
+def without_man_a_page_is_plain_text():
+    for name in NAMES:
+        text = shown("help", name)
+        assert name.split(".")[0] in re.search(r"^NAME\n((?: .*\n)+)", text, flags=re.M).group(1), text
+        source = (PAGES / name).read_text()
+        for heading in re.findall(r'^\.S[Hh] "?([A-Z ]+)"?$', source, flags=re.M):
+            assert f"\n{heading}\n" in text, f"{name}: {heading}"
+        odd = [line for line in text.splitlines() if line.lstrip().startswith(".") or "\\" in line
+               and not line.endswith("\\")]
+        assert not odd, f"{name}: {odd}"
+    text = shown("help", "put")
+    for option in re.findall(r"Fl -([a-z]+)", (PAGES / "sarissa.1").read_text()):
+        assert f"--{option}" in text, option
+
+
+def a_man_that_fails_is_no_end(man):
+    text = shown("help", "get", path=man, status=3)
+    assert text.startswith("man -l ") and "\nSYNOPSIS\n" in text, text[:200]
+
+
+def an_installation_is_enough(man, folder):
+    program = folder / "bin/sarissa"
+    for path in (program.parent, folder / "share/man/man1", folder / "share/man/man3"):
+        path.mkdir(parents=True)
+    shutil.copy(CLI, program)
+    shutil.copy(PAGES / "sarissa.1", folder / "share/man/man1")
+    shutil.copy(PAGES / "sar_get.3", folder / "share/man/man3")
+    (folder / "share/man/man3/sar_wait.3").symlink_to("sar_get.3")
+    for topic, page in (("ls", "man1/sarissa.1"), ("sar_get", "man3/sar_get.3"), ("sar_wait", "man3/sar_wait.3")):
+        assert shown("help", topic, program=program, path=man).endswith(f"/share/man/{page}\n"), topic
+    assert "sar_get" in shown("help", "sar_wait", program=program)
+    wrong("help", "sar_put", program=program)
+    # each function has a link there
+    text = (ROOT / "client/meson.build").read_text()
+    for name in FUNCTIONS:
+        assert f"'{name}'" in text or f"'{name}.3'" in text, f"client/meson.build installs no page of {name}"
+
+
+def wrong(*argv, **how):
+    done = run(*argv, **how)
+    assert done.returncode == 2 and not done.stdout and done.stderr.count("\n") == 1, f"{argv}: {done}"
+    assert done.stderr.startswith("sarissa: "), done
+    return done.stderr
+
+
+def what_is_no_topic_is_told(man):
+    for topic in ("nothing", "sar_nothing", "", "../docs/man/sarissa", "/etc/passwd", "sarissa.2", "sarissa(3",
+                  "sarissa.33", "x" * 5000, "*", "-"):
+        assert topic[:20] in wrong("help", topic, path=man), topic
+    assert "\x1b" not in wrong("help", "\x1b[31m", path=man)
+    wrong("help", "put", "get", path=man)
+    assert shown("help") == shown("--help")
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="sarissa-help-") as folder:
+        man = Path(folder) / "man"
+        man.write_text(MAN)
+        man.chmod(0o755)
+        topics_find_their_pages(folder)
+        without_man_a_page_is_plain_text()
+        a_man_that_fails_is_no_end(folder)
+        an_installation_is_enough(folder, Path(folder) / "prefix")
+        what_is_no_topic_is_told(folder)
+    print(f"{len(FUNCTIONS)} functions, {len(NAMES)} pages")
+
+
+main()
