@@ -3,7 +3,7 @@
 #ifndef SARISSA_SCENARIOS_CONTENT_H
 #define SARISSA_SCENARIOS_CONTENT_H
 
-#include "../bench/payload.h"
+#include "../../bench/payload.h"
 #include "internal/ids.h"
 
 enum { SENDER_PORT = 7600 }; /* of the first sender; the others follow */

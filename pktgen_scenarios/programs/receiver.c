@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../control/shell/attach.h"
+#include "../../control/shell/attach.h"
 #include "content.h"
 #include "internal/arguments.h"
 #include "internal/ring.h"
