@@ -191,6 +191,41 @@ static void the_requester_stood_still(void **state)
 	nothing_is_left(w);
 }
 
+/* The owner forgets the reduce, and another one into the target is begun while the requester stands
+ * still: the owner coordinates that, or delegates it to a third node. */
+static void another_one_is_begun_meanwhile(void **state)
+{
+	const uint32_t others[] = {OWNER, 0};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct session_request source;
+		uint64_t generation;
+		uint32_t host, seq;
+		int status;
+		struct world *w = flowing(0, &source, &generation, &host);
+
+		seq = ask(w, CALLER);
+		world_run(w, 10 * WORLD_MS);
+		w->frozen[CALLER] = true;
+		world_kill_control(w, OWNER);
+		world_run(w, 250 * WORLD_MS);
+		world_start_control(w, OWNER);
+		assert_int_equal(world_open(w, OWNER), 0);
+		assert_int_equal(world_reduce(w, others[i], 0, target, ids, how, 0, -1), 0);
+		w->frozen[CALLER] = false;
+		assert_non_null(at(w, CALLER));
+		world_run(w, 3 * WORLD_SECOND);
+		assert_null(at(w, CALLER));
+		assert_int_equal(at(w, OWNER)->want.caller, others[i]);
+		assert_non_null(at(w, others[i]));
+		end_source(w, source);
+		told(w, CALLER, seq, &status);
+		assert_int_equal(status, -EEXIST);
+		is_the_sum(w, others[i]);
+		nothing_is_left(w);
+	}
+}
+
 /* Nobody asks for it again there, but others wait. */
 static void the_requester_has_forgotten_it(void **state)
 {
@@ -443,6 +478,7 @@ int main(void)
 		cmocka_unit_test(another_one_is_not_replaced),
 		cmocka_unit_test(its_result_outlives_both),
 		cmocka_unit_test(the_requester_stood_still),
+		cmocka_unit_test(another_one_is_begun_meanwhile),
 		cmocka_unit_test(the_requester_has_forgotten_it),
 		cmocka_unit_test(it_is_delegated_to_none_but_the_requester),
 		cmocka_unit_test(the_requester_has_no_room_for_it),

@@ -186,6 +186,8 @@ static bool requester_answered(struct control *c, struct call *call, const struc
 	} else if (status == -EREMOTE) {
 		requester_delegate(c, r, answer->reply.generation);
 	} else if (status == -EEXIST && r->retried) {
+		if (r->generation == 0) /* else the answer to PROPOSE decides */
+			reduce_return(c, &r->reduce, 0);
 		r->state = REQUESTER_LOOK;
 		requester_step(c, r);
 	} else if ((r->accepted && (status == -EAGAIN || status == -ENOSPC)) ||
