@@ -21,6 +21,10 @@
 
 #define GROUP_PREFIX ".group/"
 
+/* Of clocks, rounds and versions that a group is told of: anybody may put objects under its names,
+ * and it counts on from what it has read. What its members ask for later has twice as much room. */
+#define GROUP_NUMBER_MAX (UINT64_MAX / 4)
+
 enum {
 	GROUP_NAME_MAX = 100,	/* bytes of NAME, without the terminating zero; no '/' in it */
 	GROUP_COHORT_MAX = 31,	/* bytes, without the terminating zero */

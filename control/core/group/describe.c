@@ -129,7 +129,9 @@ static void describe_expect(struct describe_in *i, const char *s)
 		i->at += bytes;
 }
 
-static uint64_t describe_take(struct describe_in *i, const char *before, unsigned base)
+/* A number up to `most`. */
+static uint64_t describe_take(struct describe_in *i, const char *before, unsigned base,
+			      uint64_t most)
 {
 	uint64_t n = 0;
 	bool any = false;
@@ -145,7 +147,7 @@ static uint64_t describe_take(struct describe_in *i, const char *before, unsigne
 			break;
 		n = n * base + digit;
 	}
-	i->wrong |= !any;
+	i->wrong |= !any || n > most;
 	return n;
 }
 
@@ -170,54 +172,87 @@ bool group_meta_read(struct group *g, const char *bytes, uint32_t length)
 	struct group_policy_error error;
 
 	describe_expect(&i, "sarissa group 1\n");
-	g->op = (uint32_t)describe_take(&i, "op ", 10);
-	g->dtype = (uint32_t)describe_take(&i, " dtype ", 10);
-	g->count = describe_take(&i, " count ", 10);
-	g->flags = (uint32_t)describe_take(&i, " flags ", 10);
-	g->start = (uint32_t)describe_take(&i, " start ", 10);
+	g->op = (uint32_t)describe_take(&i, "op ", 10, UINT32_MAX);
+	g->dtype = (uint32_t)describe_take(&i, " dtype ", 10, UINT32_MAX);
+	g->count = describe_take(&i, " count ", 10, UINT64_MAX / REDUCE_ELEMENT_BYTES_MAX);
+	g->flags = (uint32_t)describe_take(&i, " flags ", 10, GROUP_TOTAL);
+	g->start = (uint32_t)describe_take(&i, " start ", 10, GROUP_MEMBERS_MAX);
 	describe_expect(&i, "\npolicy ");
 	describe_rest(&i, g->policy_text, sizeof(g->policy_text));
 	for (g->switches = 0; !i.wrong && i.at < i.end && g->switches < GROUP_SWITCHES_MAX;) {
-		g->at_switch[g->switches++].ip = (uint32_t)describe_take(&i, "switch ", 10);
+		g->at_switch[g->switches++].ip =
+			(uint32_t)describe_take(&i, "switch ", 10, UINT32_MAX);
 		describe_expect(&i, "\n");
 	}
 	return !i.wrong && reduce_op_name(g->op) && reduce_dtype_name(g->dtype) && g->count > 0 &&
-	       g->count <= UINT64_MAX / REDUCE_ELEMENT_BYTES_MAX && g->start <= GROUP_MEMBERS_MAX &&
 	       group_policy_parse(g->policy_text, &g->policy, &error) == 0;
 }
 
-bool group_decision_read(const char *bytes, uint32_t length, struct group_decision *out,
-			 void (*line)(struct groups *gs, struct group *g,
-				      const struct group_decision_line *l),
-			 struct groups *gs, struct group *g)
+static void describe_head(struct describe_in *i, struct group_decision *out)
+{
+	describe_expect(i, "sarissa decision 1\n");
+	out->of.number = describe_take(i, "round ", 10, GROUP_NUMBER_MAX);
+	out->of.attempt = (uint32_t)describe_take(i, " attempt ", 10, UINT32_MAX);
+	out->version = describe_take(i, " version ", 10, GROUP_NUMBER_MAX);
+	out->top = describe_take(i, " top ", 10, GROUP_NUMBER_MAX);
+	out->base.number = describe_take(i, " base ", 10, GROUP_NUMBER_MAX);
+	out->base.attempt = (uint32_t)describe_take(i, " ", 10, 2 * GROUP_BY_SWITCH - 1);
+	out->count = (uint32_t)describe_take(i, " count ", 10, GROUP_MEMBERS_MAX);
+	describe_expect(i, "\n");
+}
+
+static struct group_decision_line describe_next(struct describe_in *i)
+{
+	struct group_decision_line l = {.contributes = i->at < i->end && *i->at == 'c'};
+
+	l.member = describe_take(i, l.contributes ? "c " : "m ", 16, UINT64_MAX);
+	l.clock = describe_take(i, " ", 10, GROUP_NUMBER_MAX);
+	l.staleness = describe_take(i, " ", 10, GROUP_NUMBER_MAX);
+	l.node = (uint32_t)describe_take(i, " ", 10, UINT32_MAX);
+	describe_expect(i, " ");
+	describe_rest(i, l.cohort, sizeof(l.cohort));
+	if (strcmp(l.cohort, "-") == 0)
+		*l.cohort = '\0';
+	return l;
+}
+
+static bool describe_line_valid(const struct group_decision *d, const struct group_decision_line *l)
+{
+	bool node = l->node < NODES_MAX || l->node == GROUP_NODE_DEAD;
+
+	return l->member != 0 && node && (!l->contributes || (l->clock > 0 && l->clock <= d->top));
+}
+
+bool group_decision_read(const char *bytes, uint32_t length, struct group_kept of,
+			 struct group_decision *out)
 {
 	struct describe_in i = {bytes, bytes + length, false};
-	uint32_t contributions = 0;
+	uint32_t lines = 0, contributions = 0;
 
-	describe_expect(&i, "sarissa decision 1\n");
-	out->round = describe_take(&i, "round ", 10);
-	out->attempt = (uint32_t)describe_take(&i, " attempt ", 10);
-	out->version = describe_take(&i, " version ", 10);
-	out->top = describe_take(&i, " top ", 10);
-	out->base.number = describe_take(&i, " base ", 10);
-	out->base.attempt = (uint32_t)describe_take(&i, " ", 10);
-	out->count = (uint32_t)describe_take(&i, " count ", 10);
-	describe_expect(&i, "\n");
-	for (uint32_t n = 0; !i.wrong && i.at < i.end && n <= 2 * GROUP_MEMBERS_MAX; n++) {
-		struct group_decision_line l = {.contributes = *i.at == 'c'};
+	describe_head(&i, out);
+	i.wrong |= out->of.number != of.number || out->of.attempt != of.attempt ||
+		   out->base.number >= of.number || out->count == 0;
+	for (; !i.wrong && i.at < i.end; lines++) {
+		struct group_decision_line l = describe_next(&i);
 
-		l.member = describe_take(&i, l.contributes ? "c " : "m ", 16);
-		l.clock = describe_take(&i, " ", 10);
-		l.staleness = describe_take(&i, " ", 10);
-		l.node = (uint32_t)describe_take(&i, " ", 10);
-		describe_expect(&i, " ");
-		describe_rest(&i, l.cohort, sizeof(l.cohort));
-		if (strcmp(l.cohort, "-") == 0)
-			*l.cohort = '\0';
 		contributions += l.contributes;
-		i.wrong |= contributions > GROUP_MEMBERS_MAX;
-		if (!i.wrong)
-			line(gs, g, &l);
+		i.wrong |= !describe_line_valid(out, &l) || lines == 2 * GROUP_MEMBERS_MAX;
 	}
-	return !i.wrong;
+	return !i.wrong && contributions == out->count;
+}
+
+void group_decision_lines(const char *bytes, uint32_t length,
+			  void (*line)(struct groups *gs, struct group *g,
+				       const struct group_decision_line *l),
+			  struct groups *gs, struct group *g)
+{
+	struct describe_in i = {bytes, bytes + length, false};
+	struct group_decision d;
+
+	describe_head(&i, &d);
+	while (!i.wrong && i.at < i.end) {
+		struct group_decision_line l = describe_next(&i);
+
+		line(gs, g, &l);
+	}
 }

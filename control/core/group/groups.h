@@ -57,11 +57,15 @@ struct group;
 
 enum {
 	GROUP_ATTEMPTS = 3,	  /* of a round */
+	GROUP_ATTEMPT_MAX = 128,  /* below, in a name that is read: that of a decision nobody can
+				   * read is passed over */
+	GROUP_POLICIES = 4,	  /* newest ones that an owner tries to read */
 	GROUP_KEEP = 8,		  /* newest rounds whose objects stay */
 	GROUP_SWEEP_MAX = 64,	  /* rounds whose objects are deleted at a time */
 	GROUP_BLOB_BYTES = 60000, /* of a decision: below OBJECT_INLINE_MAX */
 };
-_Static_assert((int)GROUP_ATTEMPTS < (int)GROUP_BY_SWITCH, "attempts and that bit are apart");
+_Static_assert((int)GROUP_ATTEMPT_MAX + (int)GROUP_ATTEMPTS < (int)GROUP_BY_SWITCH,
+	       "attempts and that bit are apart");
 
 #define GROUP_GRACE_NS UINT64_C(5000000000) /* for members to announce themselves again */
 #define GROUP_RETRY_NS UINT64_C(200000000)  /* after a task that has failed for now */
@@ -227,7 +231,7 @@ struct group {
 	struct group_waiter creator, swapper, remover;
 	struct group_policy wanted; /* of the swapper */
 	char wanted_text[GROUP_POLICY_MAX + 1];
-	uint64_t last_policy;		 /* found by LIST */
+	uint64_t listed[GROUP_POLICIES]; /* versions found by LIST, the newest first; 0: none */
 	struct group_kept last, earlier; /* decisions, the same: the two newest */
 	struct group_kept spoilt;	 /* a decision that nobody can read, and nobody has used */
 	uint64_t patience_ns;		 /* the last decision, or that of ADOPT, is waited for
@@ -359,7 +363,6 @@ uint32_t group_meta_write(const struct group *g, char *out, size_t room);
 /* Sets what was created. False: not such a text. */
 bool group_meta_read(struct group *g, const char *bytes, uint32_t length);
 uint32_t group_decision_write(const struct group *g, char *out, size_t room);
-/* What a decision says: one call for each line; false: stop. */
 struct group_decision_line {
 	bool contributes; /* else it is a live member that does not */
 	uint64_t member, clock, staleness;
@@ -367,14 +370,18 @@ struct group_decision_line {
 	char cohort[GROUP_COHORT_MAX + 1];
 };
 struct group_decision {
-	uint64_t round, version, top;
-	uint32_t attempt, count;
-	struct group_kept base;
+	struct group_kept of, base;
+	uint64_t version, top;
+	uint32_t count; /* contributions */
 };
-bool group_decision_read(const char *bytes, uint32_t length, struct group_decision *out,
-			 void (*line)(struct groups *gs, struct group *g,
-				      const struct group_decision_line *l),
-			 struct groups *gs, struct group *g);
+/* False: the text is not the decision of that round and attempt. */
+bool group_decision_read(const char *bytes, uint32_t length, struct group_kept of,
+			 struct group_decision *out);
+/* One call for each line of a text that has been read. */
+void group_decision_lines(const char *bytes, uint32_t length,
+			  void (*line)(struct groups *gs, struct group *g,
+				       const struct group_decision_line *l),
+			  struct groups *gs, struct group *g);
 
 /* roster.c */
 struct group_member *roster_find(struct groups *gs, const struct group *g, uint64_t number);

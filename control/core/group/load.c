@@ -36,7 +36,7 @@ static void load_object(struct groups *gs, struct group *g, uint32_t phase)
 
 	g->phase = phase;
 	g->retry_ns = UINT64_MAX;
-	group_name(&name, g->name, policy ? "p" : "d", policy ? g->last_policy : g->last.number,
+	group_name(&name, g->name, policy ? "p" : "d", policy ? g->listed[0] : g->last.number,
 		   policy ? 0 : g->last.attempt);
 	if (!gs->ops->read(gs->ops->arg, g, name.bytes))
 		g->retry_ns = gs->now_ns + GROUP_RETRY_NS;
@@ -149,10 +149,11 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	g->closing.count = 0;
 	list_init(&g->closing.contributions);
 	rounds_open(g, g->last.number + 1);
-	if (!group_decision_read(bytes, length, &d, load_line, gs, g)) {
+	if (!group_decision_read(bytes, length, g->last, &d)) {
 		load_ended(gs, g);
 		return;
 	}
+	group_decision_lines(bytes, length, load_line, gs, g);
 	if (g->closing.count < d.count) { /* no room for all of them: the sum would lack some */
 		rounds_free(gs, &g->closing);
 		load_later(gs, g);
@@ -240,21 +241,32 @@ static void load_lost(struct groups *gs, struct group *g)
 /* ---- the ends of tasks ------------------------------------------------------------------------
  */
 
+/* The newest policy that says something is in force: one that nobody can read was not in force yet.
+ * If there is none, it is that of the creation. */
 static void load_policy(struct groups *gs, struct group *g, const char *bytes, uint32_t length)
 {
+	char text[GROUP_POLICY_MAX + 1] = "";
 	struct group_policy_error error;
+	struct group_policy p;
 
-	if (length <= GROUP_POLICY_MAX) {
-		memcpy(g->policy_text, bytes, length);
-		g->policy_text[length] = '\0';
+	if (length <= GROUP_POLICY_MAX)
+		memcpy(text, bytes, length);
+	if (group_policy_parse(text, &p, &error) == 0) {
+		g->policy = p;
+		g->version = g->listed[0];
+		memcpy(g->policy_text, text, sizeof(text));
+	} else {
+		memmove(g->listed, g->listed + 1, sizeof(g->listed) - sizeof(g->listed[0]));
+		g->listed[GROUP_POLICIES - 1] = 0;
+		if (g->listed[0]) {
+			load_object(gs, g, GROUP_PHASE_READ_POLICY);
+			return;
+		}
 	}
-	if (group_policy_parse(g->policy_text, &g->policy, &error) == 0)
-		g->version = g->last_policy;
-	if (g->last.number > 0) {
+	if (g->last.number > 0)
 		load_object(gs, g, GROUP_PHASE_LAST);
-		return;
-	}
-	load_first(gs, g);
+	else
+		load_first(gs, g);
 }
 
 void load_read(struct groups *gs, struct group *g, int32_t status, const char *bytes,
@@ -274,9 +286,6 @@ void load_read(struct groups *gs, struct group *g, int32_t status, const char *b
 	} else if ((status != 0 && status != -ENOENT && status != -ENODATA) ||
 		   (status == -ENODATA && gs->now_ns < g->patience_ns)) {
 		load_later(gs, g); /* its holders may come back */
-	} else if (g->phase == GROUP_PHASE_READ_POLICY && status && g->last_policy > 2) {
-		g->last_policy--; /* that one was not in force yet */
-		load_object(gs, g, GROUP_PHASE_READ_POLICY);
 	} else if (g->phase == GROUP_PHASE_READ_POLICY) {
 		load_policy(gs, g, bytes, status ? GROUP_POLICY_MAX + 1 : length);
 	} else if (status) {
@@ -289,6 +298,18 @@ void load_read(struct groups *gs, struct group *g, int32_t status, const char *b
 static bool load_newer(const struct group_kept *a, const struct group_kept *b)
 {
 	return a->number > b->number || (a->number == b->number && a->attempt > b->attempt);
+}
+
+static void load_version(struct group *g, uint64_t version)
+{
+	for (uint32_t i = 0; i < GROUP_POLICIES && version != g->listed[i]; i++) {
+		uint64_t before = g->listed[i];
+
+		if (version < before)
+			continue;
+		g->listed[i] = version;
+		version = before;
+	}
 }
 
 /* One that exists. */
@@ -351,8 +372,8 @@ void load_listed(struct groups *gs, struct group *g, const char *name, bool ther
 	}
 	if (!group_name_parse(g->name, name, &kind, &number, &attempt) || number == 0)
 		return;
-	if (kind == 'p' && number > g->last_policy)
-		g->last_policy = number;
+	if (kind == 'p')
+		load_version(g, number);
 	if (kind == 'd')
 		load_decision(g, &(struct group_kept){number, attempt});
 	if (kind == 'r' && there &&
@@ -382,7 +403,7 @@ void load_list_ended(struct groups *gs, struct group *g, int32_t status)
 		gs->ops->remove(gs->ops->arg, name.bytes);
 		groups_free(gs, g);
 		groups_tell(gs, &w, 0, "", NULL);
-	} else if (g->last_policy > 0) {
+	} else if (g->listed[0] > 0) {
 		load_object(gs, g, GROUP_PHASE_READ_POLICY);
 	} else if (g->last.number > 0) {
 		load_object(gs, g, GROUP_PHASE_LAST);

@@ -63,9 +63,9 @@ static bool name_number(const char **at, uint64_t *out)
 {
 	const char *s = *at;
 
-	for (*out = 0; *s >= '0' && *s <= '9' && *out < UINT64_MAX / 20; s++)
+	for (*out = 0; *s >= '0' && *s <= '9' && *out <= GROUP_NUMBER_MAX / 10; s++)
 		*out = *out * 10 + (uint64_t)(*s - '0');
-	if (s == *at)
+	if (s == *at || *out > GROUP_NUMBER_MAX)
 		return false;
 	*at = s;
 	return true;
@@ -114,9 +114,9 @@ bool group_name_parse(const char *group, const char *name, char *kind, uint64_t 
 		return false;
 	if (*at == '.') {
 		at++;
-		if (!name_number(&at, &n) || n > UINT32_MAX)
+		if (!name_number(&at, &n))
 			return false;
 	}
 	*attempt = (uint32_t)n;
-	return *at == '\0';
+	return *at == '\0' && n < (*kind == 'r' ? 2 * GROUP_BY_SWITCH : GROUP_ATTEMPT_MAX);
 }

@@ -298,7 +298,7 @@ void rounds_fix(struct groups *gs, struct group *g)
 			list_item(l, struct group_contribution, link);
 		struct group_member *m = roster_find(gs, g, one->member);
 
-		if (m && one->clock > m->decided)
+		if (m && one->clock > m->decided && one->clock <= m->clock)
 			m->decided = one->clock;
 	}
 	if (g->closing.top > g->top)
@@ -603,14 +603,17 @@ static void rounds_adopt_line(struct groups *gs, struct group *g,
 void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const char *bytes,
 		    uint32_t length)
 {
+	struct group_kept of = {g->closing.number, g->closing.attempt};
 	struct group_decision d;
 
 	if (status == -ENOENT) { /* it has died with the owner that was about to make it */
 		rounds_decide(gs, g);
 		return;
 	}
-	if (status == -ENODATA && gs->now_ns >= g->patience_ns) {
-		/* its holders are dead: most likely the owner died that was making it */
+	if ((status == -ENODATA && gs->now_ns >= g->patience_ns) ||
+	    (status == 0 && !group_decision_read(bytes, length, of, &d))) {
+		/* its holders are dead: most likely the owner died that was making it; or no owner
+		 * has written it */
 		rounds_next_attempt(gs, g);
 		rounds_turn(gs, g);
 		return;
@@ -627,11 +630,7 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 	}
 	g->closing.count = 0;
 	g->closing.top = 0;
-	if (!group_decision_read(bytes, length, &d, rounds_adopt_line, gs, g)) {
-		rounds_end(gs, g, false);
-		rounds_turn(gs, g);
-		return;
-	}
+	group_decision_lines(bytes, length, rounds_adopt_line, gs, g);
 	list_each(l, after, &g->open.contributions)
 	{
 		struct group_contribution *one = list_item(l, struct group_contribution, link);
@@ -757,7 +756,8 @@ static void rounds_answer(struct groups *gs, struct group *g, struct group_membe
 	m->seen = g->result;
 	m->seen_attempt = k ? k->attempt : 0;
 	roster_regroup(gs, g, m);
-	if (row->quorum > 0 && row->slack == POLICY_UNLIMITED && m->clock < g->top)
+	/* else what it pushes next would be late, too */
+	if (row->quorum > 0 && (row->slack == POLICY_UNLIMITED || m->residual) && m->clock < g->top)
 		roster_move(g, m, g->top, g->open.number - 1);
 	groups_fill(gs, g, m);
 	gs->answer.attempt = k ? k->attempt : 0;

@@ -349,6 +349,39 @@ static void a_late_contribution_is_refused_or_carried(void **state)
 	}
 }
 
+/* A member far behind, under a policy that has no deadline and refuses what is late. */
+static void a_refused_member_goes_on_with_the_others(void **state)
+{
+	struct world *w = world_new(5, 0, "k-of-n 1", 0);
+	struct group_request r = ask(GROUP_JOIN);
+	struct group_answer answer;
+	char text[128];
+
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	r.member = 78;
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	r = ask(GROUP_PUSH);
+	for (r.clock = 1; r.clock <= 3; r.clock++) {
+		world_contribution(w, 77, r.clock, 1);
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+		world_run(w, 1000 * WORLD_MS);
+	}
+	world_policy(w, "bsp late refuse");
+	r.member = 78;
+	r.clock = 1;
+	refused(w, &r, -ETIME, "late");
+	r.step = GROUP_PULL;
+	assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	assert_int_equal(answer.clock, 3);
+	r = ask(GROUP_PUSH);
+	r.clock = 4;
+	for (r.member = 78; r.member > 76; r.member--) {
+		world_contribution(w, r.member, 4, 1);
+		assert_int_equal(world_ask(w, &r, &answer, text), 0);
+	}
+	world_free(w);
+}
+
 /* auto: nobody waits for the whole of a slow step. */
 static void an_overdue_member_is_slow(void **state)
 {
@@ -741,10 +774,6 @@ static void a_pull_that_has_ended_takes_no_part(void **state)
 	world_free(w);
 }
 
-static void count_line(struct groups *gs, struct group *g, const struct group_decision_line *l)
-{
-}
-
 /* A decision that somebody has put under the name of one: it has no more than a reduce takes. */
 static void a_decision_has_no_more_than_the_members(void **state)
 {
@@ -754,14 +783,15 @@ static void a_decision_has_no_more_than_the_members(void **state)
 		struct group_decision d;
 		int length = snprintf(text, sizeof(text),
 				      "sarissa decision 1\nround 1 attempt 0 version 1 top 1 "
-				      "base 0 0 count 4\n");
+				      "base 0 0 count %u\n",
+				      GROUP_MEMBERS_MAX + more);
 
 		for (uint32_t i = 0; i < GROUP_MEMBERS_MAX + more; i++)
 			length += snprintf(text + length, sizeof(text) - (size_t)length,
 					   "c %x 1 0 0 -\n", i + 1);
 		assert_in_range(length, 1, sizeof(text) - 1);
 		assert_int_equal(
-			group_decision_read(text, (uint32_t)length, &d, count_line, NULL, NULL),
+			group_decision_read(text, (uint32_t)length, (struct group_kept){1, 0}, &d),
 			!more);
 	}
 }
@@ -797,6 +827,7 @@ int main(void)
 		cmocka_unit_test(wrong_contributions_are_refused),
 		cmocka_unit_test(changes_at_one_clock_do_not_loosen),
 		cmocka_unit_test(a_late_contribution_is_refused_or_carried),
+		cmocka_unit_test(a_refused_member_goes_on_with_the_others),
 		cmocka_unit_test(an_overdue_member_is_slow),
 		cmocka_unit_test(a_removed_group_is_gone),
 		cmocka_unit_test(the_last_attempt_is_the_result),

@@ -18,7 +18,7 @@ static struct group *begin(struct world *w)
 
 	assert_non_null(g);
 	g->phase = GROUP_PHASE_READ_POLICY;
-	g->last_policy = 1;
+	g->listed[0] = 1;
 	g->op = REDUCE_SUM;
 	g->dtype = REDUCE_F32;
 	return g;

@@ -145,6 +145,7 @@ struct world {
 	uint64_t gone;			 /* times that rounds were named as lost */
 	uint64_t judged;		 /* contributions */
 	bool rounds_only;		 /* no totals */
+	bool forged;			 /* anybody puts decisions: rounds are not judged */
 	uint64_t versions[WORLD_ROUNDS]; /* that the rounds opened under */
 	uint64_t opened, open_version;
 	/* what policies allow: limit[i] for contributions of clocks from limit[i].from on */

@@ -6,24 +6,23 @@
 /* ---- what is judged ---------------------------------------------------------------------------
  */
 
-static void world_no_line(struct groups *gs, struct group *g, const struct group_decision_line *l)
-{
-}
-
 /* What a result adds to is in its decision. */
 void world_judge_made(struct world *w, const char *name)
 {
 	const struct world_name *n;
 	struct group_decision d;
-	struct group_kept of;
+	struct group_kept of, decided;
 	struct text t;
 	char kind;
 
+	if (w->forged)
+		return;
 	assert_true(group_name_parse("g", name, &kind, &of.number, &of.attempt) && kind == 'r');
-	group_name(&t, "g", "d", of.number, of.attempt % GROUP_BY_SWITCH);
+	decided = (struct group_kept){of.number, of.attempt % GROUP_BY_SWITCH};
+	group_name(&t, "g", "d", decided.number, decided.attempt);
 	n = world_find(w, t.bytes);
 	assert_true(n && n->there && w->totals < 2 * WORLD_ROUNDS);
-	assert_true(group_decision_read(n->bytes, n->length, &d, world_no_line, NULL, NULL));
+	assert_true(group_decision_read(n->bytes, n->length, decided, &d));
 	w->total[w->totals++] = (struct world_total){of, d.base};
 }
 
@@ -43,6 +42,8 @@ void world_judge_got(struct world *w, uint32_t client, const struct group_kept *
 	struct world_published *p = &w->published[k->number % WORLD_ROUNDS];
 	struct group_kept at = *k, base;
 
+	if (w->forged)
+		return;
 	/* the only object of a switch's round may be lost: a member hears that with its next pull
 	 */
 	if (p->number == k->number && p->got && p->attempt < GROUP_BY_SWITCH)
@@ -195,23 +196,22 @@ static void world_judge_decision(struct groups *gs, struct group *g,
 
 void world_judge_published(struct world *w, const struct group *before, struct group *g)
 {
+	struct group_kept of = {before->closing.number, before->closing.attempt % GROUP_BY_SWITCH};
 	struct group_decision d;
 	struct text name;
 	struct group as = *before;
 	const struct world_name *n;
 
-	if (g->result == before->result ||
+	if (w->forged || g->result == before->result ||
 	    (before->task != GROUP_TASK_REDUCE && before->task != GROUP_TASK_SWITCH &&
 	     before->task != GROUP_TASK_LOOK) ||
 	    g->result != before->closing.number)
 		return;
-	group_name(&name, g->name, "d", before->closing.number,
-		   before->closing.attempt % GROUP_BY_SWITCH);
+	group_name(&name, g->name, "d", of.number, of.attempt);
 	n = world_find(w, name.bytes);
 	assert_true(n && n->there);
-	assert_true(
-		group_decision_read(n->bytes, n->length, &d, world_judge_decision, w->groups, &as));
-	assert_int_equal(d.round, before->closing.number);
+	assert_true(group_decision_read(n->bytes, n->length, of, &d));
+	group_decision_lines(n->bytes, n->length, world_judge_decision, w->groups, &as);
 	assert_int_equal(d.version, before->closing.version);
 	assert_int_equal(d.count, before->closing.count);
 }
