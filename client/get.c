@@ -102,11 +102,14 @@ static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
 	}
 }
 
-/* The object with so many bytes as are here, through control. */
-static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buffer *out)
+/* The object with so many bytes as are here, or with all of them, through control. -ERESTART:
+ * another generation takes its place. */
+static int get_remote(struct sar *s, const sar_id *id, uint32_t flags, int64_t timeout_ns,
+		      sar_buffer *out)
 {
 	struct session_request request = handle_request(SESSION_GET, id);
 	struct mux_result result;
+	request.flags = flags;
 	int r = handle_take_pin(s, &request.pin);
 	if (r < 0)
 		return r;
@@ -126,6 +129,7 @@ static int get_remote(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_b
 				  .size = reply.size,
 				  .ready = reply.watermark};
 	if (pins_holds(&s->pins, request.pin, reply.slot, reply.generation) &&
+	    (!(flags & SESSION_FLAG_WHOLE) || place.ready >= place.size) &&
 	    get_fill(s, &place, out) && pins_turn_is(&s->pins, turn))
 		return 0;
 	bool changed = result.epoch != atomic_load(&s->mux.epoch) || !pins_turn_is(&s->pins, turn);
@@ -155,7 +159,7 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 		return r < 0 ? r : 0;
 	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	do
-		r = get_remote(s, &id, deadline_left_of(deadline, timeout_ns), out);
+		r = get_remote(s, &id, 0, deadline_left_of(deadline, timeout_ns), out);
 	while (r == -ERESTART); /* as often as controls come and go */
 	return r < 0 ? error_name(r, id.bytes, NULL) : r;
 }
@@ -235,23 +239,6 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 	return get_wait(s, b, upto < b->size ? upto : b->size, timeout_ns);
 }
 
-/* The object as it is now, with all its bytes. -ERESTART: another generation takes its place. */
-static int get_whole(struct sar *s, const sar_id *id, int64_t deadline, int64_t timeout_ns,
-		     sar_buffer *out)
-{
-	sar_buffer b;
-	int r = get_remote(s, id, deadline_left_of(deadline, timeout_ns), &b);
-	if (r < 0)
-		return r;
-	r = get_wait(s, &b, b.size, deadline_left(deadline));
-	if (r < 0) {
-		sar_release(s, &b);
-		return r;
-	}
-	*out = b;
-	return 0;
-}
-
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 {
 	int r = get_try(s, &id, timeout_ns, out);
@@ -260,7 +247,8 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	/* Only now, because the clock is a system call on some machines. */
 	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	do
-		r = get_whole(s, &id, deadline, timeout_ns, out);
+		r = get_remote(s, &id, SESSION_FLAG_WHOLE, deadline_left_of(deadline, timeout_ns),
+			       out);
 	while (r == -ERESTART && deadline_left(deadline) > 0);
 	if (r == 0)
 		reduces_forget(&s->reduces, &id); /* whole: it has ended */

@@ -4,7 +4,7 @@
  * that it is told, and looks whether the object is still there (object_table.h); if not it begins
  * again.
  *
- *   here? -> got          GET -> placed -> pin -> got (begin), or WAIT -> got (whole)
+ *   here? -> got          GET -> placed -> pin -> got
  */
 #include <errno.h>
 #include "deadline.h"
@@ -19,41 +19,13 @@ static void get_release(struct op *op)
 	get_give_back(op->queue->s, &op->buffer);
 }
 
-/* Another generation, or another store, takes its place. */
+/* Another generation takes its place. */
 static void get_restart(struct op *op)
 {
-	get_release(op);
 	if (deadline_left(op->until_ns) > 0)
 		get_begin(op, 0);
 	else
 		op->got(op, error_set(-ETIMEDOUT, "%s", sar_error_detail()));
-}
-
-static void get_waited(struct op *op, int status)
-{
-	uint64_t ready = op->call.result.reply.watermark;
-	if (status == -ERESTART || op->stores != atomic_load(&op->queue->s->stores)) {
-		get_restart(op);
-		return;
-	}
-	if (status == 0 && ready < op->buffer.size)
-		status = error_set(-EPROTO, "the node ended a wait too early: use libraries and "
-					    "node of one version");
-	if (status == 0)
-		op->buffer.ready = op->buffer.size;
-	else
-		get_release(op);
-	op->got(op, status);
-}
-
-static void get_wait(struct op *op)
-{
-	struct buffer own = buffer_get(&op->buffer);
-	op_new(op, SESSION_WAIT);
-	op->request.slot = own.slot;
-	op->request.generation = own.generation;
-	op->request.watermark = op->buffer.size;
-	op_request(op, get_waited);
 }
 
 /* The place that op->request tells, when it still is the object's. */
@@ -91,10 +63,12 @@ static void get_pin(struct op *op, int status)
 		handle_give_pin(s, pin);
 		op->buffer = (sar_buffer){0};
 		get_begin(op, 0);
-	} else if (!op->whole || op->buffer.ready == op->buffer.size) {
-		op->got(op, 0);
+	} else if (op->whole && op->buffer.ready < op->buffer.size) {
+		get_release(op);
+		op->got(op, error_set(-EPROTO, "the node ended a get too early: use libraries and "
+					       "node of one version"));
 	} else {
-		get_wait(op);
+		op->got(op, 0);
 	}
 }
 
@@ -108,6 +82,10 @@ static void get_placed(struct op *op, int status)
 	    op->call.epoch == atomic_load(&s->mux.epoch))
 		status = error_set(-EPROTO, "the node's answer points outside of its store: use "
 					    "libraries and node of one version");
+	if (status == -ERESTART) {
+		get_restart(op);
+		return;
+	}
 	if (status < 0) {
 		op->got(op, status);
 		return;
@@ -131,6 +109,7 @@ static void get_begin(struct op *op, int status)
 	} else {
 		op->stores = atomic_load(&s->stores);
 		op_new(op, SESSION_GET);
+		op->request.flags = op->whole ? SESSION_FLAG_WHOLE : 0;
 		op_request(op, get_placed);
 	}
 }

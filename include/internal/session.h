@@ -35,7 +35,7 @@
 #define SESSION_DIRECTORY_NS (10 * 1000000000ll)
 
 enum {
-	SESSION_VERSION = 11,
+	SESSION_VERSION = 12,
 	SESSION_PINS = 1024,
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
@@ -66,6 +66,7 @@ enum {
 	SESSION_NODES_MAX = 1024,   /* that a BROADCAST names */
 	SESSION_WAITS_MAX = 16384,  /* requests of one client that wait at a time */
 	SESSION_FLAG_JOINS = 128,   /* HOLD request: only if another lease holds it already */
+	SESSION_FLAG_WHOLE = 256,   /* GET request: answered when the whole object is here */
 	SESSION_LEASE_NAME_BYTES = 64, /* with the terminating zero */
 };
 
@@ -80,7 +81,9 @@ enum session_op {
 	SESSION_SEAL,	 /* slot, generation: the whole object is final -> when readers have it */
 	SESSION_ABORT,	 /* slot, generation: give the space back */
 	SESSION_GET,	/* id, timeout, pin -> slot, generation, offset, size, as soon as the object
-			   has a place here (being fetched, or complete) */
+			   has a place here (being fetched, or complete), with SESSION_FLAG_WHOLE
+			   when all of it is readable; -ERESTART then: another generation takes its
+			   place, get it again */
 	SESSION_WAIT,	/* slot, generation, watermark, timeout -> when so many bytes are readable;
 			   -ERESTART: another generation takes its place, get it again */
 	SESSION_DELETE, /* id: every copy everywhere; -> 0 when no reachable node gives it any more

@@ -26,6 +26,7 @@ static void session_get_spilled(struct control *c, struct session *s,
 void session_get(struct control *c, struct session *s, const struct session_request *r)
 {
 	uint32_t slot = objects_find(c, &r->id);
+	bool whole = r->flags & SESSION_FLAG_WHOLE;
 	struct fetch *f;
 	struct wait *w;
 
@@ -33,13 +34,20 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 		session_get_spilled(c, s, r, slot);
 		return;
 	}
-	if (slot != TABLE_SLOT_NONE) {
+	if (slot != TABLE_SLOT_NONE && !(whole && objects_incomplete(c, slot))) {
 		reply_place(c, s, r->op, r->seq, r->pin, slot);
 		return;
 	}
 	w = waits_start(c, s, r);
 	if (w == NULL)
 		return;
+	w->whole = whole;
+	w->await.nowait = r->timeout_ns == 0;
+	if (slot != TABLE_SLOT_NONE) {
+		waits_timeout(c, w, r->timeout_ns);
+		waits_place(c, w, slot);
+		return;
+	}
 	f = fetch_get(c, &r->id, r->timeout_ns < 0 || r->timeout_ns >= GET_DEFERRABLE_NS);
 	if (f == NULL) {
 		waits_end(c, w, -EAGAIN,
@@ -47,7 +55,6 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 		return;
 	}
 	w->fetch = f;
-	w->await.nowait = r->timeout_ns == 0;
 	w->await.limited = r->timeout_ns > 0;
 	list_append(&f->waits, &w->await.link);
 	/* A GET with nowait still gives the directory time to answer. */

@@ -44,12 +44,12 @@ struct wait {
 	struct timer timer;
 	struct session *session; /* NULL: of another node (broadcast.c) */
 	struct fetch *fetch;	 /* GET before the object has a place */
-	struct object *object;	 /* WAIT, CREATE, PUT */
+	struct object *object;	 /* WAIT, CREATE, PUT, GET of a whole object that arrives */
 	struct call *call;	 /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
 	struct object_id id;
 	uint64_t generation;
 	uint64_t lease;	    /* CREATE, PUT: lease that will hold the object; 0: none */
-	uint64_t watermark; /* WAIT */
+	uint64_t watermark; /* WAIT, GET of a whole object */
 	uint64_t cursor; /* LIST, STAT; PUT: members_epoch of its HAVE; of another node: its request
 			    number */
 	uint64_t number; /* of this use of the item, as STATUS calls may outlive it */
@@ -62,6 +62,7 @@ struct wait {
 	bool numbered; /* it is in by_seq */
 	bool sealed;   /* SEAL: the object is sealed; waits for the second copy (directory/backup.h)
 			*/
+	bool whole;    /* GET: answered when all of the object is readable */
 	bool brief;    /* STAT */
 	bool progress; /* REDUCED: the client wants the progress of a running reduce */
 	bool paused;   /* LIST, WATCH: the client is slow */
@@ -135,7 +136,8 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 /* Ends the wait: no answer has come from the directory; no call was free. */
 void waits_no_directory(struct control *c, struct wait *w);
 void waits_no_call(struct control *c, struct wait *w);
-/* Answers with where the object in slot lies, pinned for the client. */
+/* Answers with where the object in slot lies, pinned for the client. A GET of a whole object is
+ * answered when all of it is readable. */
 void waits_place(struct control *c, struct wait *w, uint32_t slot);
 /* Ends the waits on an object that are satisfied; all of them. */
 void waits_check_object(struct control *c, struct object *o);

@@ -169,6 +169,19 @@ static const char *waits_late(struct control *c, const struct wait *w)
 	return c->attached ? "the time is over: wait longer" : waits_no_dataplane;
 }
 
+/* The time is over, and a part of the object is here. */
+static void waits_end_part(struct control *c, struct wait *w)
+{
+	const struct object_slot *image = &c->table->slot[objects_slot(c, w->object)];
+	struct text why = {.length = 0};
+
+	text_add_number(&why, atomic_load_explicit(&image->watermark, memory_order_acquire));
+	text_add(&why, " of ");
+	text_add_number(&why, image->size);
+	text_add(&why, " bytes are here: wait longer");
+	waits_end(c, w, -ETIMEDOUT, why.bytes);
+}
+
 static void waits_fire(struct control *c, struct timer *t)
 {
 	struct wait *w = list_item(t, struct wait, timer);
@@ -183,6 +196,8 @@ static void waits_fire(struct control *c, struct timer *t)
 	} else if (f && fetch_waits_for_room(f)) {
 		objects_no_room(c, -ENOSPC, f->room_bytes, &why);
 		waits_end(c, w, -ENOSPC, why.bytes);
+	} else if (w->whole && w->object && c->attached) {
+		waits_end_part(c, w);
 	} else {
 		waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
 	}
@@ -222,6 +237,18 @@ void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns)
 	timers_set(&c->timers, &w->timer, c->now_ns + (uint64_t)timeout_ns, waits_fire);
 }
 
+/* A GET of a whole object waits on until all of it is readable. */
+static void waits_whole(struct control *c, struct wait *w, uint32_t slot)
+{
+	list_remove(&w->await.link);
+	w->fetch = NULL;
+	w->object = objects_at(c, slot);
+	w->watermark = c->table->slot[slot].size;
+	list_append(&w->object->waits, &w->await.link);
+	if (w->await.nowait)
+		waits_end_part(c, w);
+}
+
 void waits_place(struct control *c, struct wait *w, uint32_t slot)
 {
 	struct session *s = w->session;
@@ -230,6 +257,10 @@ void waits_place(struct control *c, struct wait *w, uint32_t slot)
 
 	if (s == NULL) {
 		prefetch_placed(c, w, slot);
+		return;
+	}
+	if (w->whole && objects_incomplete(c, slot)) {
+		waits_whole(c, w, slot);
 		return;
 	}
 	waits_free(c, w);

@@ -58,6 +58,14 @@ bool objects_is(struct control *c, uint32_t slot, uint64_t generation)
 	return s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE && s->generation == generation;
 }
 
+bool objects_incomplete(const struct control *c, uint32_t slot)
+{
+	const struct object_slot *s = &c->table->slot[slot];
+
+	return s->state != OBJECT_SEALED &&
+	       atomic_load_explicit(&s->watermark, memory_order_acquire) < s->size;
+}
+
 static void objects_free(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);

@@ -115,6 +115,8 @@ uint32_t objects_slot(struct control *c, const struct object *o);
 uint32_t objects_find(struct control *c, const struct object_id *id);
 /* Whether the slot still is that object (and not a zombie). */
 bool objects_is(struct control *c, uint32_t slot, uint64_t generation);
+/* Whether some of its bytes are not readable yet. */
+bool objects_incomplete(const struct control *c, uint32_t slot);
 const char *objects_name(struct control *c, uint32_t slot);
 /* With zeroes behind it. */
 void objects_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BYTES]);

@@ -88,6 +88,24 @@ static void complete_here_completes_at_once(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
+static void what_arrives_is_one_request(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c, 4);
+	struct object_id id = number_object(1);
+	uint32_t slot = fake_fetching(&c->fake, &id, 100000, 1000);
+	assert_int_equal(sar_submit_get(q, number_id(1), SAR_FOREVER, 0), 0);
+	wait_for_waits(c, q, 1);
+	fake_advance(&c->fake, slot, 100000);
+	sar_completion done = queue_one(q);
+	assert_int_equal(done.result, 0);
+	assert_true(is_pattern(&done.buffer));
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_GET]), 1);
+	assert_int_equal(atomic_load(&c->fake.requests[SESSION_WAIT]), 0);
+	sar_queue_close(q);
+	sar_release(c->s, &done.buffer);
+}
+
 /* It goes to a file once, between the answer and the pin. */
 static bool hook_spilled(struct fake *f, int conn, const struct session_request *request)
 {
@@ -869,6 +887,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_client(complete_here_completes_at_once),
+		test_client(what_arrives_is_one_request),
 		test_client(what_went_to_a_file_is_asked_for_again),
 		test_client(many_gets_woken_by_the_descriptor),
 		test_client(more_than_the_node_takes),

@@ -213,10 +213,8 @@ static void *again_run(void *arg)
 {
 	struct again *a = arg;
 	for (unsigned i = 0; i < a->times; i++) {
-		while (!fake_pinned(&a->c->fake, a->slot))
+		while (atomic_load(&a->c->fake.requests[SESSION_GET]) <= i)
 			usleep(500);
-		if (i % 2) /* while it waits, or before it does */
-			usleep(10000);
 		fake_replace(&a->c->fake, a->slot);
 		a->slot = fake_fetching(&a->c->fake, &a->id, 5000, i + 1 < a->times ? 100 : 5000);
 	}

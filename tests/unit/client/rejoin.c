@@ -485,7 +485,8 @@ static void a_lost_store_ends_waits(void **state)
 	assert_int_equal(sar_create(c->s, test_id("half"), NULL, 100, &half), 0);
 	call_start(&begun);
 	call_start(&whole);
-	wait_for_requests(c, SESSION_WAIT, 2);
+	wait_for_requests(c, SESSION_WAIT, 1);
+	wait_for_requests(c, SESSION_GET, 2);
 	fake_kill(&c->fake);
 	fake_restart(&c->fake, false);
 	assert_int_equal(call_end(&begun), -ERESTART);

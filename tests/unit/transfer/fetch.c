@@ -212,6 +212,64 @@ static void published_bytes_arrive_early(void **state)
 	world_free(w);
 }
 
+/* One question and one answer, at a node where it arrives and where it is written. */
+static void a_get_of_a_whole_object_is_one_request(void **state)
+{
+	struct world *w = two();
+	struct session_request r = world_request(SESSION_CREATE, "live"), whole;
+	struct world_reply *created, *got;
+	uint32_t seq[2];
+
+	r.size = 1 << 20;
+	created = world_call(w, 0, 0, &r, WORLD_SECOND);
+	assert_int_equal(created->reply.status, 0);
+	world_fill(w->node[0].store + created->reply.offset, 1 << 20, 9);
+	whole = world_request(SESSION_GET, "live");
+	whole.flags = SESSION_FLAG_WHOLE;
+	for (uint32_t i = 0; i < 2; i++) {
+		seq[i] = world_send(w, i, 0, &whole);
+		assert_null(world_wait(w, i, seq[i], WORLD_SECOND));
+		whole.timeout_ns = i ? WORLD_SECOND : 0; /* they do not wait, or not for long */
+		got = world_call(w, i, 0, &whole, 2 * WORLD_SECOND);
+		assert_int_equal(got->reply.status, -ETIMEDOUT);
+		assert_non_null(strstr(got->reply.text, "0 of 1048576 bytes are here"));
+		whole.timeout_ns = -1;
+	}
+	r = world_request(SESSION_SEAL, NULL);
+	r.slot = created->reply.slot;
+	r.generation = created->reply.generation;
+	assert_int_equal(world_call(w, 0, 0, &r, 0)->reply.status, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		got = world_wait(w, i, seq[i], WORLD_SECOND);
+		assert_non_null(got);
+		assert_int_equal(got->reply.status, 0);
+		assert_int_equal(got->reply.watermark, 1 << 20);
+		assert_true(world_holds(w->node[i].store + got->reply.offset, 1 << 20, 9));
+	}
+	expect_quiet(w);
+	world_free(w);
+}
+
+/* Who waits for all of it hears that it will not come. */
+static void a_get_of_a_whole_object_hears_of_its_end(void **state)
+{
+	struct world *w = two();
+	struct session_request r = world_request(SESSION_CREATE, "live"), whole;
+	uint32_t seq;
+
+	r.size = 1 << 20;
+	assert_int_equal(world_call(w, 0, 0, &r, WORLD_SECOND)->reply.status, 0);
+	whole = world_request(SESSION_GET, "live");
+	whole.flags = SESSION_FLAG_WHOLE;
+	seq = world_send(w, 1, 0, &whole);
+	assert_null(world_wait(w, 1, seq, WORLD_SECOND));
+	r = world_request(SESSION_DELETE, "live");
+	assert_int_equal(world_call(w, 0, 0, &r, WORLD_SECOND)->reply.status, 0);
+	assert_int_equal(world_wait(w, 1, seq, WORLD_SECOND)->reply.status, -ESTALE);
+	expect_quiet(w);
+	world_free(w);
+}
+
 struct gets {
 	uint32_t nodes, seq[WORLD_NODES_MAX], left;
 };
@@ -458,6 +516,8 @@ int main(void)
 		cmocka_unit_test(the_deleted_is_told_from_what_never_was),
 		cmocka_unit_test(an_object_that_is_there_was_not_deleted),
 		cmocka_unit_test(published_bytes_arrive_early),
+		cmocka_unit_test(a_get_of_a_whole_object_is_one_request),
+		cmocka_unit_test(a_get_of_a_whole_object_hears_of_its_end),
 		cmocka_unit_test(broadcast_chains),
 		cmocka_unit_test(broadcast_over_two_workers),
 		cmocka_unit_test(broadcast_with_loss),
