@@ -276,6 +276,41 @@ static void another_request_is_refused_alone(void **state)
 	world_end(w);
 }
 
+/* In whatever order; each counts, and none may stand twice. */
+static void all_of_many_sources_count(void **state)
+{
+	static struct object_id named[MESSAGE_SOURCES_MAX];
+	static struct reduce_source of[MESSAGE_SOURCES_MAX];
+	const uint32_t count = MESSAGE_SOURCES_MAX, at[] = {0, count / 2, count - 1};
+	const struct message_reduce m = {
+		.op = REDUCE_SUM, .num = count, .count = count, .sources = named};
+	const struct reduce r = {.want.op = REDUCE_SUM, .from = {.source = of, .count = count}};
+	struct text why;
+
+	for (uint32_t i = 0; i < count; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "m%u", i);
+		named[i] = of[count - 1 - i].id = world_id(name);
+	}
+	assert_null(reduce_wrong(&m));
+	assert_int_equal(reduce_differs(&r, &m, &why), REDUCE_SAME);
+	for (uint32_t k = 0; k < 3; k++) {
+		const struct object_id own = named[at[k]];
+
+		named[at[k]] = world_id("another");
+		assert_null(reduce_wrong(&m));
+		assert_int_equal(reduce_differs(&r, &m, &why), REDUCE_OTHER_SOURCES);
+		for (uint32_t i = 0; i < count; i += 73) {
+			if (i == at[k])
+				continue;
+			named[at[k]] = named[i];
+			assert_non_null(strstr(reduce_wrong(&m), "twice"));
+		}
+		named[at[k]] = own;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +322,7 @@ int main(void)
 		cmocka_unit_test(the_result_is_described_as_its_sources),
 		cmocka_unit_test(participants_ask_for_the_same),
 		cmocka_unit_test(another_request_is_refused_alone),
+		cmocka_unit_test(all_of_many_sources_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/directory/room.h"
 #include "room.h"
+#include "sources.h"
 
 enum { REDUCE_GRAIN_BYTES = 64 };
 
@@ -343,47 +344,10 @@ static const char *reduce_wrong_deadline(const struct message_reduce *m)
 	return NULL;
 }
 
-static int reduce_order(const struct message_reduce *m, uint16_t a, uint16_t b)
-{
-	return memcmp(&m->sources[a], &m->sources[b], sizeof(m->sources[a]));
-}
-
-/* Lets the source at that place sink in a heap of count places. */
-static void reduce_sink(const struct message_reduce *m, uint16_t *heap, uint32_t at, uint32_t count)
-{
-	for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
-		uint16_t moved = heap[at];
-
-		child += child + 1 < count && reduce_order(m, heap[child], heap[child + 1]) < 0;
-		if (reduce_order(m, moved, heap[child]) >= 0)
-			return;
-		heap[at] = heap[child];
-		heap[child] = moved;
-	}
-}
-
-/* Whether a source stands twice. Heapsort: n log n comparisons whatever the ids are. */
-static bool reduce_twice(const struct message_reduce *m)
-{
-	uint16_t heap[MESSAGE_SOURCES_MAX];
-
-	for (uint32_t i = 0; i < m->count; i++)
-		heap[i] = (uint16_t)i;
-	for (uint32_t i = m->count / 2; i > 0; i--)
-		reduce_sink(m, heap, i - 1, m->count);
-	for (uint32_t left = m->count; left > 1; left--) {
-		uint16_t greatest = heap[0];
-
-		heap[0] = heap[left - 1];
-		reduce_sink(m, heap, 0, left - 1);
-		if (reduce_order(m, greatest, heap[0]) == 0)
-			return true;
-	}
-	return false;
-}
-
 const char *reduce_wrong(const struct message_reduce *m)
 {
+	struct sources_sorted sorted;
+
 	if (!reduce_op_valid(m->op))
 		return "unknown operation: use sum, prod, min, max or avg";
 	if (m->dtype != 0 && !reduce_dtype_valid(m->dtype))
@@ -398,7 +362,7 @@ const char *reduce_wrong(const struct message_reduce *m)
 	for (uint32_t i = 0; i < m->count; i++)
 		if (object_id_equal(&m->sources[i], &m->target))
 			return "the target is among the sources: name another target";
-	if (reduce_twice(m))
+	if (!sources_sort(&sorted, m))
 		return "a source is listed twice: name each once";
 	return reduce_wrong_deadline(m);
 }

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "internal/array_meta.h"
 #include "room.h"
+#include "sources.h"
 
 enum { TYPES_NAME_SHOWN = 60 }; /* bytes of a name: two of them fit a text */
 
@@ -188,14 +189,18 @@ bool reduce_types_hold(struct reduce *r, const struct reduce_source *s,
 
 /* ---- two requests of one target ------------------------------------------------------------- */
 
+/* Each stands once in both. */
 static bool types_same_sources(const struct reduce *r, const struct message_reduce *m)
 {
-	uint32_t found = 0;
+	struct sources_sorted sorted;
 
-	for (uint32_t i = 0; i < m->count; i++)
-		for (uint32_t k = 0; k < r->from.count; k++)
-			found += object_id_equal(&m->sources[i], &r->from.source[k].id);
-	return found == m->count && m->count == r->from.count;
+	if (m->count != r->from.count)
+		return false;
+	sources_sort(&sorted, m);
+	for (uint32_t k = 0; k < r->from.count; k++)
+		if (!sources_have(&sorted, &r->from.source[k].id))
+			return false;
+	return true;
 }
 
 static void types_say_other(struct text *t, const char *what, const char *first, const char *second)
