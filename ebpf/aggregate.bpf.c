@@ -94,7 +94,7 @@ struct frame {
 	struct aggregate_header header;
 } __attribute__((packed));
 
-static __always_inline void count(__u32 verdict)
+static __always_inline void aggregate_count(__u32 verdict)
 {
 	__u64 *n = bpf_map_lookup_elem(&verdicts, &verdict);
 	if (n)
@@ -102,7 +102,8 @@ static __always_inline void count(__u32 verdict)
 }
 
 /* The headers of a frame to the aggregator, with the bytes of its payload; NULL: it is another. */
-static __always_inline struct frame *frame_read(struct xdp_md *ctx, __u32 *bytes, bool *ours)
+static __always_inline struct frame *aggregate_frame_read(struct xdp_md *ctx, __u32 *bytes,
+							  bool *ours)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct frame *f = data;
@@ -128,39 +129,40 @@ struct sums {
 	__u32 sum, weighted;
 };
 
-static __always_inline void sums_add(struct sums *s, __u32 word)
+static __always_inline void aggregate_sums_add(struct sums *s, __u32 word)
 {
 	s->sum += word;
 	s->weighted += s->sum;
 }
 
-static __always_inline void sums_header(struct sums *s, const struct aggregate_header *h)
+static __always_inline void aggregate_sums_header(struct sums *s, const struct aggregate_header *h)
 {
 	const __u32 *word = (const __u32 *)h;
 	for (int i = 0; i < AGGREGATE_HEADER / 4; i++)
-		sums_add(s, i == 1 ? 0 : word[i]);
+		aggregate_sums_add(s, i == 1 ? 0 : word[i]);
 }
 
-static __always_inline __u32 sums_check(const struct sums *s)
+static __always_inline __u32 aggregate_sums_check(const struct sums *s)
 {
 	return s->weighted ^ (s->sum << 16 | s->sum >> 16);
 }
 
-static __always_inline bool frame_intact(struct frame *f, __u32 bytes, void *end)
+static __always_inline bool aggregate_frame_intact(struct frame *f, __u32 bytes, void *end)
 {
 	struct sums s = {0, 0};
 	__u32 *word = (__u32 *)(f + 1), words = bytes / 4;
-	sums_header(&s, &f->header);
+	aggregate_sums_header(&s, &f->header);
 	for (__u32 i = 0; i < AGGREGATE_XDP_WORDS; i++) {
 		if (i >= words || (void *)(word + 1) > end)
 			break;
-		sums_add(&s, *word++);
+		aggregate_sums_add(&s, *word++);
 	}
-	return sums_check(&s) == f->header.check;
+	return aggregate_sums_check(&s) == f->header.check;
 }
 
 /* Turns the frame into an answer to the group: addresses, lengths, and the check of the header. */
-static __always_inline void frame_answer(struct frame *f, __u32 bytes, struct sums *payload)
+static __always_inline void aggregate_frame_answer(struct frame *f, __u32 bytes,
+						   struct sums *payload)
 {
 	__u32 group = f->header.group, sum = 0;
 	__be32 from = f->ip.destination;
@@ -187,15 +189,15 @@ static __always_inline void frame_answer(struct frame *f, __u32 bytes, struct su
 	f->ip.checksum = ~((sum & 0xffff) + (sum >> 16));
 	/* the weight of a header's word rises by the number of words behind it */
 	struct sums s = {0, 0};
-	sums_header(&s, &f->header);
+	aggregate_sums_header(&s, &f->header);
 	s.weighted += s.sum * (bytes / 4) + payload->weighted;
 	s.sum += payload->sum;
-	f->header.check = sums_check(&s);
+	f->header.check = aggregate_sums_check(&s);
 }
 
 /* An answer without payload, back to where the packet came from: not by XDP_TX, which a veth passes
  * on only to a peer with a program of its own. */
-static __always_inline int answer_short(struct xdp_md *ctx, __u32 verdict)
+static __always_inline int aggregate_answer_short(struct xdp_md *ctx, __u32 verdict)
 {
 	struct sums nothing = {0, 0};
 	int more = (int)(ctx->data_end - ctx->data) - (int)sizeof(struct frame);
@@ -204,20 +206,20 @@ static __always_inline int answer_short(struct xdp_md *ctx, __u32 verdict)
 	struct frame *f = (void *)(long)ctx->data;
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
-	frame_answer(f, 0, &nothing);
-	count(verdict);
+	aggregate_frame_answer(f, 0, &nothing);
+	aggregate_count(verdict);
 	return bpf_redirect(ctx->ingress_ifindex, 0);
 }
 
-static __always_inline int refuse(struct xdp_md *ctx, struct frame *f, __u8 reason)
+static __always_inline int aggregate_refuse(struct xdp_md *ctx, struct frame *f, __u8 reason)
 {
 	f->header.kind = AGGREGATE_REFUSED;
 	f->header.flags = reason;
 	f->header.bitmap = 0;
-	return answer_short(ctx, AGGREGATE_XDP_REFUSE);
+	return aggregate_answer_short(ctx, AGGREGATE_XDP_REFUSE);
 }
 
-static long slot_free(__u32 i, void *first)
+static long aggregate_slot_free(__u32 i, void *first)
 {
 	__u32 key = *(__u32 *)first + i;
 	struct slot *s = bpf_map_lookup_elem(&slots, &key);
@@ -226,7 +228,7 @@ static long slot_free(__u32 i, void *first)
 	return 0;
 }
 
-static long member_free(__u32 i, void *place)
+static long aggregate_member_free(__u32 i, void *place)
 {
 	__u32 key = *(__u32 *)place * AGGREGATE_MEMBERS_MAX + i;
 	struct aggregate_xdp_member *m = bpf_map_lookup_elem(&members, &key);
@@ -237,7 +239,8 @@ static long member_free(__u32 i, void *place)
 
 /* The group, perhaps made here; NULL: there is no room. */
 static __always_inline struct aggregate_xdp_group *
-group_need(const struct aggregate_header *h, const struct aggregate_policy *policy, __u64 secret)
+aggregate_group_need(const struct aggregate_header *h, const struct aggregate_policy *policy,
+		     __u64 secret)
 {
 	__u32 id = h->group, place, first;
 	struct aggregate_xdp_group *g = bpf_map_lookup_elem(&groups, &id);
@@ -261,25 +264,25 @@ group_need(const struct aggregate_header *h, const struct aggregate_policy *poli
 	fresh.place = place;
 	first = place * AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW;
 	/* a group begins with its slots free; another one may have had them */
-	bpf_loop(AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW, slot_free, &first, 0);
-	bpf_loop(AGGREGATE_MEMBERS_MAX, member_free, &place, 0);
+	bpf_loop(AGGREGATE_BANKS * AGGREGATE_XDP_WINDOW, aggregate_slot_free, &first, 0);
+	bpf_loop(AGGREGATE_MEMBERS_MAX, aggregate_member_free, &place, 0);
 	if (bpf_map_update_elem(&groups, &id, &fresh, BPF_NOEXIST))
 		bpf_map_push_elem(&places, &place, 0); /* another CPU has made it just now */
 	return bpf_map_lookup_elem(&groups, &id);
 }
 
-static __always_inline struct aggregate_xdp_member *member_of(const struct aggregate_xdp_group *g,
-							      __u32 member)
+static __always_inline struct aggregate_xdp_member *
+aggregate_member_of(const struct aggregate_xdp_group *g, __u32 member)
 {
 	__u32 key = g->place * AGGREGATE_MEMBERS_MAX + (member & (AGGREGATE_MEMBERS_MAX - 1));
 	return bpf_map_lookup_elem(&members, &key);
 }
 
 /* False: another process has the place, with this version or a later one. */
-static __always_inline bool take_place(const struct aggregate_xdp_group *g,
-				       const struct aggregate_header *h, __u64 token)
+static __always_inline bool aggregate_take_place(const struct aggregate_xdp_group *g,
+						 const struct aggregate_header *h, __u64 token)
 {
-	struct aggregate_xdp_member *m = member_of(g, h->member);
+	struct aggregate_xdp_member *m = aggregate_member_of(g, h->member);
 	if (!m)
 		return false;
 	if (m->token != 0 && (__s32)(h->round - m->version) <= 0)
@@ -289,7 +292,7 @@ static __always_inline bool take_place(const struct aggregate_xdp_group *g,
 	return true;
 }
 
-static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u32 bytes)
+static __always_inline int aggregate_take_install(struct xdp_md *ctx, struct frame *f, __u32 bytes)
 {
 	struct aggregate_header h = f->header;
 	struct aggregate_policy policy;
@@ -301,16 +304,16 @@ static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u
 	__builtin_memcpy(&place, f + 1, sizeof(place));
 	if (policy.quorum == 0 || policy.quorum > h.members || place.token == 0)
 		goto bad;
-	struct aggregate_xdp_group *g = group_need(&h, &policy, place.key);
+	struct aggregate_xdp_group *g = aggregate_group_need(&h, &policy, place.key);
 	f = (void *)(long)ctx->data;
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
 	if (!g) {
-		count(AGGREGATE_XDP_PASS);
+		aggregate_count(AGGREGATE_XDP_PASS);
 		return XDP_PASS;
 	}
 	if (g->key != place.key) {
-		count(AGGREGATE_XDP_FOREIGN);
+		aggregate_count(AGGREGATE_XDP_FOREIGN);
 		return XDP_DROP;
 	}
 	bpf_spin_lock(&g->lock);
@@ -322,9 +325,9 @@ static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u
 	}
 	bpf_spin_unlock(&g->lock);
 	if (g->members != h.members)
-		return refuse(ctx, f, AGGREGATE_OTHER_GROUP);
-	if (!take_place(g, &h, place.token))
-		return refuse(ctx, f, AGGREGATE_OTHER_MEMBER);
+		return aggregate_refuse(ctx, f, AGGREGATE_OTHER_GROUP);
+	if (!aggregate_take_place(g, &h, place.token))
+		return aggregate_refuse(ctx, f, AGGREGATE_OTHER_MEMBER);
 	bpf_spin_lock(&g->lock);
 	h.round = g->version;
 	policy.quorum = g->quorum;
@@ -337,9 +340,9 @@ static __always_inline int take_install(struct xdp_md *ctx, struct frame *f, __u
 	f->header.flags = 0;
 	f->header.round = h.round;
 	__builtin_memcpy(&f->header.bitmap, &policy, sizeof(policy));
-	return answer_short(ctx, AGGREGATE_XDP_ANSWER);
+	return aggregate_answer_short(ctx, AGGREGATE_XDP_ANSWER);
 bad:
-	count(AGGREGATE_XDP_BAD);
+	aggregate_count(AGGREGATE_XDP_BAD);
 	return XDP_DROP;
 }
 
@@ -348,14 +351,15 @@ int sar_aggregate(struct xdp_md *ctx)
 {
 	__u32 bytes = 0;
 	bool ours;
-	struct frame *f = frame_read(ctx, &bytes, &ours);
+	struct frame *f = aggregate_frame_read(ctx, &bytes, &ours);
 	if (!f && !ours)
 		return XDP_PASS;
-	if (!f || !frame_intact(f, bytes, (void *)(long)ctx->data_end) || f->header.members == 0 ||
-	    f->header.members > AGGREGATE_MEMBERS_MAX || f->header.member >= f->header.members)
+	if (!f || !aggregate_frame_intact(f, bytes, (void *)(long)ctx->data_end) ||
+	    f->header.members == 0 || f->header.members > AGGREGATE_MEMBERS_MAX ||
+	    f->header.member >= f->header.members)
 		goto bad;
 	if (f->header.kind == AGGREGATE_INSTALL)
-		return take_install(ctx, f, bytes);
+		return aggregate_take_install(ctx, f, bytes);
 	if (f->header.kind != AGGREGATE_CONTRIBUTION &&
 	    (f->header.kind != AGGREGATE_POLL || bytes != 0))
 		goto bad;
@@ -365,23 +369,23 @@ int sar_aggregate(struct xdp_md *ctx)
 		__u64 *since = bpf_map_lookup_elem(&passed, &id);
 		if (since)
 			*since = bpf_ktime_get_ns();
-		count(AGGREGATE_XDP_PASS);
+		aggregate_count(AGGREGATE_XDP_PASS);
 		return XDP_PASS;
 	}
-	struct aggregate_xdp_member *m = member_of(g, f->header.member);
+	struct aggregate_xdp_member *m = aggregate_member_of(g, f->header.member);
 	if (!m || m->token != f->header.bitmap || m->token == 0) {
-		count(AGGREGATE_XDP_FOREIGN);
+		aggregate_count(AGGREGATE_XDP_FOREIGN);
 		return XDP_DROP;
 	}
 	if (g->members != f->header.members)
-		return refuse(ctx, f, AGGREGATE_OTHER_GROUP);
+		return aggregate_refuse(ctx, f, AGGREGATE_OTHER_GROUP);
 	if (f->header.slot != f->header.chunk % AGGREGATE_XDP_WINDOW)
 		goto bad;
 	bpf_tail_call(ctx, &stages, AGGREGATE_XDP_TAKE);
-	count(AGGREGATE_XDP_PASS); /* the loader has not put it there yet */
+	aggregate_count(AGGREGATE_XDP_PASS); /* the loader has not put it there yet */
 	return XDP_PASS;
 bad:
-	count(AGGREGATE_XDP_BAD);
+	aggregate_count(AGGREGATE_XDP_BAD);
 	return XDP_DROP;
 }
 
@@ -394,7 +398,7 @@ struct verdict {
 };
 
 /* By the policy with which the slot was opened, whatever the group's is now. */
-static __always_inline bool slot_whole(const struct slot *s, __u32 in, __u64 now)
+static __always_inline bool aggregate_slot_whole(const struct slot *s, __u32 in, __u64 now)
 {
 	if (in == s->members)
 		return true;
@@ -402,7 +406,7 @@ static __always_inline bool slot_whole(const struct slot *s, __u32 in, __u64 now
 	       (s->deadline_us == 0 || now >= s->opened_ns + s->deadline_us * 1000ull);
 }
 
-static __always_inline __u32 bits(__u64 x)
+static __always_inline __u32 aggregate_bits(__u64 x)
 {
 	x -= x >> 1 & 0x5555555555555555ull;
 	x = (x & 0x3333333333333333ull) + (x >> 2 & 0x3333333333333333ull);
@@ -410,8 +414,9 @@ static __always_inline __u32 bits(__u64 x)
 	return x * 0x0101010101010101ull >> 56;
 }
 
-static __always_inline void slot_open(struct slot *s, const struct aggregate_header *h,
-				      const struct aggregate_xdp_group *g, __u32 bytes, __u64 now)
+static __always_inline void aggregate_slot_open(struct slot *s, const struct aggregate_header *h,
+						const struct aggregate_xdp_group *g, __u32 bytes,
+						__u64 now)
 {
 	s->seen = 0;
 	s->opened_ns = now;
@@ -428,8 +433,8 @@ static __always_inline void slot_open(struct slot *s, const struct aggregate_hea
 	s->state = SLOT_OPEN;
 }
 
-static __always_inline void slot_add(struct slot *s, const __u32 *word, __u32 bytes, void *end,
-				     bool first)
+static __always_inline void aggregate_slot_add(struct slot *s, const __u32 *word, __u32 bytes,
+					       void *end, bool first)
 {
 	__u32 words = bytes / 4;
 	for (__u32 i = 0; i < AGGREGATE_XDP_WORDS; i++) {
@@ -441,9 +446,10 @@ static __always_inline void slot_add(struct slot *s, const __u32 *word, __u32 by
 }
 
 /* Under the lock: as take_member and take_chunk of dataplane/core/aggregate.c. */
-static __always_inline void slot_take(struct slot *s, const struct aggregate_header *h,
-				      const struct aggregate_xdp_group *g, const __u32 *word,
-				      __u32 bytes, void *end, __u64 now, struct verdict *v)
+static __always_inline void aggregate_slot_take(struct slot *s, const struct aggregate_header *h,
+						const struct aggregate_xdp_group *g,
+						const __u32 *word, __u32 bytes, void *end,
+						__u64 now, struct verdict *v)
 {
 	int later =
 		s->state == SLOT_FREE ? 1 : aggregate_later(h->round, h->chunk, s->round, s->chunk);
@@ -459,7 +465,8 @@ static __always_inline void slot_take(struct slot *s, const struct aggregate_hea
 		v->refused = AGGREGATE_OTHER_SHAPE;
 		return;
 	}
-	if (later == 0 && s->state == SLOT_OPEN && slot_whole(s, bits(s->seen), now)) {
+	if (later == 0 && s->state == SLOT_OPEN &&
+	    aggregate_slot_whole(s, aggregate_bits(s->seen), now)) {
 		s->state = SLOT_DONE; /* its deadline has passed meanwhile */
 		overdue = true;
 	}
@@ -485,19 +492,19 @@ static __always_inline void slot_take(struct slot *s, const struct aggregate_hea
 		return;
 	}
 	if (later)
-		slot_open(s, h, g, bytes, now);
+		aggregate_slot_open(s, h, g, bytes, now);
 	s->differs = s->bytes != bytes || s->operation != h->operation || s->end != h->flags;
 	if (s->differs) {
 		v->what = AGGREGATE_XDP_REFUSE;
 		v->refused = AGGREGATE_OTHER_SHAPE;
 		return;
 	}
-	slot_add(s, word, bytes, end, later);
+	aggregate_slot_add(s, word, bytes, end, later);
 	if (h->exponent > s->exponent)
 		s->exponent = h->exponent;
 	s->seen |= 1ull << (h->member & 63);
 	v->what = AGGREGATE_XDP_ADDED;
-	if (!slot_whole(s, bits(s->seen), now))
+	if (!aggregate_slot_whole(s, aggregate_bits(s->seen), now))
 		return;
 	s->state = SLOT_DONE;
 	v->what = AGGREGATE_XDP_COMPLETE;
@@ -509,7 +516,7 @@ result:
 
 /* A poll came in a buffer without room for a result. "Not in" makes the member send its chunk
  * again, and the result goes into that packet's place. */
-static __always_inline int answer_not_in(struct xdp_md *ctx)
+static __always_inline int aggregate_answer_not_in(struct xdp_md *ctx)
 {
 	struct frame *f = (void *)(long)ctx->data;
 	if ((void *)(f + 1) > (void *)(long)ctx->data_end)
@@ -517,20 +524,20 @@ static __always_inline int answer_not_in(struct xdp_md *ctx)
 	f->header.kind = AGGREGATE_WAIT;
 	f->header.member = 0;
 	f->header.bitmap = 0;
-	return answer_short(ctx, AGGREGATE_XDP_ANSWER);
+	return aggregate_answer_short(ctx, AGGREGATE_XDP_ANSWER);
 }
 
 /* The result of the slot in the place of the packet. A done slot changes only when a later chunk
  * takes it; then its identity differs, and the result is not sent. */
-static __always_inline int answer_result(struct xdp_md *ctx, struct slot *s, __u32 verdict,
-					 __u32 bytes)
+static __always_inline int aggregate_answer_result(struct xdp_md *ctx, struct slot *s,
+						   __u32 verdict, __u32 bytes)
 {
 	struct sums sums = {0, 0};
 	int more = (int)(sizeof(struct frame) + bytes) - (int)(ctx->data_end - ctx->data);
 	if (bytes > AGGREGATE_PAYLOAD_MAX)
 		return XDP_DROP;
 	if (more && bpf_xdp_adjust_tail(ctx, more))
-		return answer_not_in(ctx);
+		return aggregate_answer_not_in(ctx);
 	struct frame *f = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
 	if ((void *)(f + 1) > end)
@@ -540,12 +547,12 @@ static __always_inline int answer_result(struct xdp_md *ctx, struct slot *s, __u
 		if (i >= words || (void *)(word + 1) > end)
 			break;
 		*word = s->payload[i];
-		sums_add(&sums, *word++);
+		aggregate_sums_add(&sums, *word++);
 	}
 	if (s->round != f->header.round || s->chunk != f->header.chunk)
 		return XDP_DROP;
-	frame_answer(f, bytes, &sums);
-	count(verdict);
+	aggregate_frame_answer(f, bytes, &sums);
+	aggregate_count(verdict);
 	if (verdict == AGGREGATE_XDP_COMPLETE || verdict == AGGREGATE_XDP_EXPIRED)
 		return bpf_redirect_map(&ports, 0, BPF_F_BROADCAST);
 	return bpf_redirect(ctx->ingress_ifindex, 0);
@@ -557,7 +564,7 @@ int sar_take(struct xdp_md *ctx)
 	__u32 bytes = 0, key = 0;
 	bool ours;
 	struct verdict v = {0};
-	struct frame *f = frame_read(ctx, &bytes, &ours);
+	struct frame *f = aggregate_frame_read(ctx, &bytes, &ours);
 	if (!f)
 		return XDP_DROP;
 	struct aggregate_header h = f->header;
@@ -579,14 +586,14 @@ int sar_take(struct xdp_md *ctx)
 		return XDP_DROP;
 	void *end = (void *)(long)ctx->data_end;
 	bpf_spin_lock(&s->lock);
-	slot_take(s, &h, &g, (__u32 *)(f + 1), bytes, end, now, &v);
+	aggregate_slot_take(s, &h, &g, (__u32 *)(f + 1), bytes, end, now, &v);
 	bpf_spin_unlock(&s->lock);
 	if (v.what == AGGREGATE_XDP_ADDED || v.what == AGGREGATE_XDP_DUPLICATE) {
-		count(v.what);
+		aggregate_count(v.what);
 		return XDP_DROP;
 	}
 	if (v.what == AGGREGATE_XDP_REFUSE)
-		return refuse(ctx, f, v.refused);
+		return aggregate_refuse(ctx, f, v.refused);
 	bool result = v.bytes > 0 || v.what == AGGREGATE_XDP_COMPLETE ||
 		      v.what == AGGREGATE_XDP_REPEAT || v.what == AGGREGATE_XDP_EXPIRED || v.seen;
 	f->header.flags = 0;
@@ -595,12 +602,12 @@ int sar_take(struct xdp_md *ctx)
 			 : result			? AGGREGATE_RESULT
 							: AGGREGATE_GONE;
 	if (f->header.kind != AGGREGATE_GONE) {
-		f->header.member = bits(v.seen);
+		f->header.member = aggregate_bits(v.seen);
 		f->header.exponent = v.exponent;
 	}
 	if (f->header.kind != AGGREGATE_RESULT)
-		return answer_short(ctx, v.what);
-	return answer_result(ctx, s, v.what, v.bytes);
+		return aggregate_answer_short(ctx, v.what);
+	return aggregate_answer_result(ctx, s, v.what, v.bytes);
 }
 
 char program_license[] SEC("license") = "Dual BSD/GPL";

@@ -23,7 +23,7 @@ static void clock_say(struct control *c, struct node *n, const struct text *why)
 	if (n->ahead)
 		return;
 	n->ahead = true;
-	control_log(c, CONTROL_LOG_WARNING, &t);
+	env_log(c, CONTROL_LOG_WARNING, &t);
 }
 
 bool clock_refuses(struct control *c, struct node *n, const struct message *m)
@@ -32,7 +32,7 @@ bool clock_refuses(struct control *c, struct node *n, const struct message *m)
 	uint64_t generation = clock_generation(m);
 	struct text t = {.length = 0};
 
-	if (n == c->cluster->self || generation <= control_generation_max(c))
+	if (n == c->cluster->self || generation <= env_generation_max(c))
 		return false;
 	c->counters.generations_refused++;
 	text_add(&t, "the clock of node ");

@@ -135,8 +135,8 @@ static void config_carve_cluster(struct arena *a, const struct control_config *f
 {
 	k->shard_nodes = arena_carve(a, sizeof(*k->shard_nodes) * f->shards);
 	peers_carve(&k->peers, a, f);
-	members_carve(&k->members, a, f);
-	calls_carve(&k->calls, a, f->calls_max);
+	membership_carve(&k->members, a, f);
+	rpc_carve(&k->calls, a, f->calls_max);
 	linkstats_carve(&k->links, a, f);
 	pool_carve(&k->loopback, a, sizeof(struct loopback), f->loopback_max);
 	k->loopback_data = arena_carve(a, (size_t)f->loopback_max * OBJECT_INLINE_MAX);
@@ -160,14 +160,14 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	fetches_carve(&p->transfer.fetches, a, f);
 	serves_carve(&p->transfer.serves, a, f);
 	pulls_carve(&p->participant.pulls, a, f);
-	pushes_carve(&p->participant.pushes, a, f);
+	push_carve(&p->participant.pushes, a, f);
 	participants_carve(&p->participant.participants, a, f);
 	reduces_carve(&p->coordinator.reduces, a, f);
 	requesters_carve(&p->requester.requesters, a, f);
 	group_carve(&p->group, a, f);
 	sessions_carve(&p->session.sessions, a, f);
-	creation_carve(&p->session.creations, a, f);
-	owners_carve(&p->session.owners, a);
+	staging_carve(&p->session.creations, a, f);
+	owned_carve(&p->session.owners, a);
 	room_carve(&p->session.sessions, a);
 	return k;
 }

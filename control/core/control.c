@@ -61,12 +61,12 @@ static void control_remind(struct control *c)
 			continue;
 		n->unremoved = false;
 		if (n != c->cluster->self) {
-			peers_hello(c, n->main->conn, MESSAGE_ANNOUNCE_ASK);
+			handshake_greeting(c, n->main->conn, MESSAGE_ANNOUNCE_ASK);
 			continue;
 		}
 		n->epoch++;
-		holds_tell_all(c);
-		objects_announce_all(c);
+		tell_tell_all(c);
+		announce_all(c);
 	}
 }
 
@@ -82,7 +82,7 @@ void control_start(struct control *c)
 					  agent_redirect,
 					  backup_keep,
 					  backup_later,
-					  members_down_ms,
+					  membership_down_ms,
 					  tombstone_copies_beyond,
 					  evict_start,
 					  references_create,
@@ -101,7 +101,7 @@ void control_start(struct control *c)
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		c->cluster->shard_nodes[i] = c->config.shard_nodes[i];
 	peers_init(c);
-	members_init(c);
+	membership_init(c);
 	buffers_init(c);
 	linkstats_init(&c->cluster->links, c->config.nodes);
 	directory_init(&c->directory->shard, &c->config, &c->cluster->links, &out);
@@ -120,7 +120,7 @@ void control_start(struct control *c)
 	list_init(&c->store->objects.late);
 	spill_init(c);
 	c->store->objects.sweep = TABLE_SLOT_NONE;
-	c->cluster->calls.count = control_random(c) >> (CALLS_INDEX_BITS + 2);
+	c->cluster->calls.count = env_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
 	tombstone_copies_init(c);
 	list_init(&c->session->sessions.roomless);
@@ -153,18 +153,18 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	if (a->reply.workers == 0 || a->reply.workers > WORKERS_MAX)
 		return -EPROTO;
 	if (c->table && !same) {
-		fetch_restart_all(c);
+		placement_restart_all(c);
 		participant_reset(c);
 	}
 	c->memory = a->store;
 	c->table = a->table;
 	c->private = a->private;
 	if (!same)
-		error = objects_attach(c);
+		error = recovery_attach(c);
 	if (error)
 		c->table = NULL;
 	if (!same && error == 0)
-		owners_attach(c);
+		owned_attach(c);
 	if (!same)
 		tombstone_copies_attach(c);
 	if (error)
@@ -179,7 +179,7 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	c->cluster->self->incarnation = a->reply.incarnation;
 	if (c->cluster->members.begun_ns == 0)
 		c->cluster->members.begun_ns = now_ns;
-	if (members_joined(c)) {
+	if (membership_joined(c)) {
 		c->cluster->ops->node_up(c, c->cluster->self);
 		c->cluster->ops->node_known(c, c->cluster->self);
 	}
@@ -196,7 +196,7 @@ void control_detach(struct control *c, uint64_t now_ns)
 		return;
 	c->attached = false;
 	c->counters.restarts++;
-	buffers_detach(c);
+	buffer_events_detach(c);
 	peers_detach(c);
 	control_turn(c);
 }
@@ -207,9 +207,9 @@ static void control_turn(struct control *c)
 {
 	struct loopback *l;
 
-	members_pump(c);
-	objects_announce_pump(c);
-	holds_pump(c);
+	membership_pump(c);
+	announce_pump(c);
+	tell_pump(c);
 	tombstone_copies_pump(c);
 	backup_pump(c);
 	requesters_pump(c);
@@ -218,9 +218,9 @@ static void control_turn(struct control *c)
 	while ((l = loopback_pop(c)) != NULL) {
 		dispatch(c, c->cluster->self, 0, &l->message);
 		pool_give(&c->cluster->loopback, l);
-		members_pump(c);
-		objects_announce_pump(c);
-		holds_pump(c);
+		membership_pump(c);
+		announce_pump(c);
+		tell_pump(c);
 	}
 	agent_notify_later(c);
 	group_turn(c);
@@ -234,7 +234,7 @@ void control_message(struct control *c, uint32_t conn, const struct message *m, 
 
 	c->now_ns = now_ns;
 	c->counters.messages_in++;
-	n = peers_message(c, conn, m);
+	n = handshake_message(c, conn, m);
 	if (n)
 		dispatch(c, n, conn, m);
 	control_turn(c);
@@ -249,7 +249,7 @@ void control_event(struct control *c, unsigned worker, const struct record *even
 	    event->op == EVENT_PEER_SILENT)
 		peers_event(c, worker, event);
 	else
-		buffers_event(c, worker, event);
+		buffer_events_event(c, worker, event);
 	control_turn(c);
 }
 
@@ -309,7 +309,7 @@ bool control_copy(struct control *c, uint64_t now_ns)
 	if (list_empty(&c->session->creations.copying))
 		return false;
 	c->now_ns = now_ns;
-	creation_copies(c);
+	staging_copies(c);
 	control_turn(c);
 	return true;
 }
@@ -332,7 +332,7 @@ void control_restored(struct control *c, uint32_t slot, int error, uint64_t now_
 
 bool control_is_spilled(const struct control *c, const struct object_id *id, uint64_t generation)
 {
-	uint32_t slot = c->table ? objects_find((struct control *)c, id) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find((struct control *)c, id) : TABLE_SLOT_NONE;
 
 	return slot != TABLE_SLOT_NONE && c->table->slot[slot].generation == generation &&
 	       c->table->slot[slot].state == OBJECT_SPILLED;
@@ -344,12 +344,12 @@ enum control_membership control_membership(const struct control *c)
 {
 	if (c->cluster->members.fenced)
 		return CONTROL_FENCED;
-	return members_joined(c) ? CONTROL_MEMBER : CONTROL_JOINING;
+	return membership_joined(c) ? CONTROL_MEMBER : CONTROL_JOINING;
 }
 
 uint32_t control_number(const struct control *c)
 {
-	return members_joined(c) ? c->cluster->self->number : UINT32_MAX;
+	return membership_joined(c) ? c->cluster->self->number : UINT32_MAX;
 }
 
 uint32_t control_members(const struct control *c)
@@ -360,7 +360,7 @@ uint32_t control_members(const struct control *c)
 void control_leave(struct control *c, uint64_t now_ns)
 {
 	c->now_ns = now_ns;
-	members_say_end(c, MEMBER_LEFT);
+	membership_say_end(c, MEMBER_LEFT);
 }
 
 bool control_has_left(const struct control *c)
@@ -371,7 +371,7 @@ bool control_has_left(const struct control *c)
 void control_rest(struct control *c, uint64_t now_ns)
 {
 	c->now_ns = now_ns;
-	members_say_end(c, MEMBER_RESTING);
+	membership_say_end(c, MEMBER_RESTING);
 }
 
 void control_usage(const struct control *c, struct control_usage *out)

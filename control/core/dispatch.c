@@ -9,7 +9,7 @@
 static void dispatch_remove(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
-	uint32_t slot = c->table ? objects_find(c, &m->object.id) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find(c, &m->object.id) : TABLE_SLOT_NONE;
 	bool disown;
 
 	if (!m->object.replaced)
@@ -19,19 +19,19 @@ static void dispatch_remove(struct control *c, struct node *n, const struct mess
 	if (slot != TABLE_SLOT_NONE && m->object.replaced &&
 	    (c->table->slot[slot].state == OBJECT_SEALED ||
 	     c->table->slot[slot].state == OBJECT_SPILLED)) {
-		objects_announce(c, slot); /* a complete copy exists only if it was agreed to */
+		announce_object(c, slot); /* a complete copy exists only if it was agreed to */
 		slot = TABLE_SLOT_NONE;
 	}
 	/* The object is another owner's by now. Or this owner has not answered its HAVE, which
 	 * would have ended a GET that was repeated. */
 	disown = slot != TABLE_SLOT_NONE &&
-		 (control_shard(c, &m->object.id) != n || objects_unacked(c, slot));
+		 (ownership_shard(c, &m->object.id) != n || announce_unacked(c, slot));
 	if (slot != TABLE_SLOT_NONE && m->object.replaced)
 		objects_replace(c, slot, "the object is built again: get it again");
 	else if (slot != TABLE_SLOT_NONE)
 		objects_kill(c, slot, "the object was deleted");
 	if (disown)
-		objects_disown(c, &m->object.id, m->object.generation);
+		announce_disown(c, &m->object.id, m->object.generation);
 	answer.reply.generation = m->object.generation;
 	peers_send(c, n, &answer);
 }
@@ -147,12 +147,12 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 	if (m->kind == MESSAGE_REDUCED && reduce_progress_here(c, n, m))
 		return;
 	/* a lost node repeats its requests when it is back: drops this one */
-	if (!control_is_shard(c, c->cluster->self) || n->state != NODE_UP) {
+	if (!ownership_is_shard(c, c->cluster->self) || n->state != NODE_UP) {
 		c->counters.messages_unexpected++;
 		return;
 	}
 	if (id && c->config.shards == 0 &&
-	    (control_shard(c, id) != c->cluster->self || dispatch_too_early(c, m))) {
+	    (ownership_shard(c, id) != c->cluster->self || dispatch_too_early(c, m))) {
 		ownership_redirect(c, n, m->request);
 		return;
 	}
@@ -216,7 +216,7 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 			dispatch_request(c, n, m);
 		break;
 	case MESSAGE_REDIRECT:
-		calls_redirected(c, n, m);
+		rpc_redirected(c, n, m);
 		break;
 	case MESSAGE_MEMBERS:
 		gossip_take(c, n, &m->members);
@@ -229,7 +229,7 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_HAS:
 	case MESSAGE_PULL_REPLY:
 	case MESSAGE_GROUPED:
-		calls_answer(c, n, m);
+		rpc_answer(c, n, m);
 		break;
 	case MESSAGE_REMOVE:
 		dispatch_remove(c, n, m);

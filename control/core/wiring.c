@@ -12,8 +12,9 @@ static void wiring_forget_fire(struct control *c, struct timer *t)
 {
 	struct node *n = list_item(t, struct node, forget);
 
-	directory_node_forget(&c->directory->shard, n->number, !members_live(n));
-	if (members_live(n)) /* other members reach it: its objects stay in use until it is dead */
+	directory_node_forget(&c->directory->shard, n->number, !membership_live(n));
+	if (membership_live(
+		    n)) /* other members reach it: its objects stay in use until it is dead */
 		timers_set(&c->timers, t, c->now_ns + c->config.forget_ns, wiring_forget_fire);
 }
 
@@ -27,13 +28,13 @@ static bool wiring_node_up(struct control *c, struct node *n)
 	timers_cancel(&c->timers, &n->forget);
 	if (n == c->cluster->self)
 		c->directory->shard.self = n->number;
-	if (control_is_shard(c, c->cluster->self))
+	if (ownership_is_shard(c, c->cluster->self))
 		known = directory_node_up(&c->directory->shard, n->number, n->store_incarnation) &&
 			(was_up || !n->unremoved);
 	if (!was_up && n != c->cluster->self)
 		n->unremoved = false; /* it is asked now; else control_remind does so */
-	if (!was_up && control_is_shard(c, n) && c->table)
-		fetch_announce(c, n);
+	if (!was_up && ownership_is_shard(c, n) && c->table)
+		placement_announce(c, n);
 	fetch_node_up(c, n);
 	participant_node_up(c, n);
 	if (!was_up)
@@ -48,7 +49,7 @@ static void wiring_node_down(struct control *c, struct node *n)
 	n->beyond = false;
 	reduce_node_down(c, n);
 	participant_node_down(c, n);
-	if (!control_is_shard(c, c->cluster->self))
+	if (!ownership_is_shard(c, c->cluster->self))
 		return;
 	agent_silent(c, n, false);
 	directory_node_down(&c->directory->shard, n->number);
@@ -62,9 +63,9 @@ static void wiring_node_known(struct control *c, struct node *n)
 
 static void wiring_announce_asked(struct control *c, struct node *n)
 {
-	reconcile_asked(n);
-	holds_tell_all(c);
-	objects_announce_all(c);
+	resync_asked(n);
+	tell_tell_all(c);
+	announce_all(c);
 	requesters_tell(c);
 	agents_tell(c, n);
 }
@@ -137,28 +138,28 @@ static bool wiring_mine(void *arg, const struct object_id *id)
 {
 	struct control *c = arg;
 
-	return control_shard(c, id) == c->cluster->self;
+	return ownership_shard(c, id) == c->cluster->self;
 }
 
 /* The owners of ids have changed. */
 static void wiring_ownership(struct control *c)
 {
-	if (!members_joined(c))
+	if (!membership_joined(c))
 		return;
 	if (c->table && c->store->objects.sweep != TABLE_SLOT_NONE)
 		c->cluster->members.epoch++; /* some owners missed announcements of the change
 						before: announces all again */
-	holds_tell_all(c);
+	tell_tell_all(c);
 	if (c->config.shards == 0) {
 		reduce_keep(c);
 		participant_keep(c);
 		directory_keep(&c->directory->shard, wiring_mine, c);
-		calls_move(c);
+		rpc_move(c);
 		group_ownership(c, wiring_mine);
 	}
 	requesters_tell(c);
 	if (c->table)
-		objects_announce_all(c);
+		announce_all(c);
 }
 
 static void wiring_view_changed(struct control *c)
@@ -175,8 +176,8 @@ static void wiring_view_changed(struct control *c)
 static bool wiring_holds(struct control *c, const struct message *m)
 {
 	return m->kind != MESSAGE_DROP || m->object.upstream != 0 ||
-	       (!fetch_asks(c, &m->object.id) && /* else its GET says it */
-		objects_disowns(c, &m->object.id, m->object.generation));
+	       (!placement_asks(c, &m->object.id) && /* else its GET says it */
+		announce_disowns(c, &m->object.id, m->object.generation));
 }
 
 static bool wiring_prepare(struct control *c, struct call *call)
@@ -186,16 +187,16 @@ static bool wiring_prepare(struct control *c, struct call *call)
 	if (!wiring_holds(c, m))
 		return false;
 	if (m->kind == MESSAGE_HAVE)
-		objects_value(c, call->value_slot, &m->have);
+		announce_value(c, call->value_slot, &m->have);
 	if (m->kind == MESSAGE_HOLD)
-		holds_fill(c, call, &m->hold);
+		tell_fill(c, call, &m->hold);
 	if (m->kind == MESSAGE_KEEP && !backup_fill(c, &m->have))
 		return false;
 	if (m->kind == MESSAGE_COMBINE)
 		reduce_fill_message(c, call);
 	if (m->request & CALLS_LOCATE)
 		reduce_fill_locate(c, call);
-	reconcile_stamp(c, call->node, m);
+	resync_stamp(c, call->node, m);
 	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_PROPOSE)
 		reduce_fill_commit(c, call);
 	if (m->kind == MESSAGE_RECALL && call->owner)
@@ -219,9 +220,9 @@ static void wiring_late_answer(struct control *c, struct node *n, const struct m
 		return;
 	}
 	if (c->table == NULL || idmap_find(&c->transfer->fetches.by_id, &m->got.id) != NULL ||
-	    objects_find(c, &m->got.id) != TABLE_SLOT_NONE)
+	    slots_find(c, &m->got.id) != TABLE_SLOT_NONE)
 		return;
-	objects_disown(c, &m->got.id, m->got.generation);
+	announce_disown(c, &m->got.id, m->got.generation);
 }
 
 const struct cluster_ops wiring_cluster = {
@@ -298,20 +299,20 @@ static void wiring_lost(struct control *c, struct stage *s)
 
 	serve_end_stage(c, o, s);
 	if (s->part)
-		part_local_mirror_lost(c, s->part);
+		input_local_mirror_lost(c, s->part);
 	if (o->stage != s)
 		return;
 	if (o->participant)
 		participant_stage_lost(c, o->participant);
 	if (o->fetch)
-		fetch_stage_lost(c, o->fetch);
+		placement_stage_lost(c, o->fetch);
 	o->stage = NULL;
 }
 
 static void wiring_brought(struct control *c, struct edge *e)
 {
 	if (e->part)
-		part_brought(c, e->part);
+		input_brought(c, e->part);
 }
 
 static void wiring_edge_ended(struct control *c, struct edge *e)
@@ -320,9 +321,9 @@ static void wiring_edge_ended(struct control *c, struct edge *e)
 		if (e->serve)
 			serve_ended(c, e->serve);
 	} else if (e->feed) {
-		feed_failed(c, e->feed, MESSAGE_GET_UNREACHED);
+		upstream_failed(c, e->feed, MESSAGE_GET_UNREACHED);
 	} else if (e->part) {
-		part_edge_failed(c, e->part, e);
+		input_edge_failed(c, e->part, e);
 	}
 }
 
@@ -345,26 +346,26 @@ const struct flow_ops wiring_flow = {
 
 static void wiring_killed(struct control *c, struct object *o, const char *why)
 {
-	owners_discharge(c, o);
+	owned_discharge(c, o);
 	waits_fail_object(c, o, -ESTALE, why);
 	serve_end_all(c, o);
 	if (o->fetch)
-		fetch_killed(c, o->fetch);
+		placement_killed(c, o->fetch);
 	o->fetch = NULL;
 	if (o->participant)
 		participant_killed(c, o->participant);
 	if (o->creation)
-		creation_end(c, o);
+		staging_end(c, o);
 	list_each(l, next, &o->mirrors)
 	{
-		part_local_source_killed(c, list_item(l, struct stage, mirror)->part);
+		input_local_source_killed(c, list_item(l, struct stage, mirror)->part);
 	}
 }
 
 static void wiring_sealed(struct control *c, struct object *o)
 {
 	if (o->creation)
-		creation_end(c, o);
+		staging_end(c, o);
 }
 
 static void wiring_refused(struct control *c, struct object *o, int32_t status)
@@ -387,7 +388,7 @@ static void wiring_room(struct control *c)
 	if (c->table)
 		spill_pump(c);
 	room_retry(c);
-	fetch_room(c);
+	placement_room(c);
 	if (c->table)
 		reduce_roomless(c);
 }
@@ -395,7 +396,7 @@ static void wiring_room(struct control *c)
 const struct store_ops wiring_store = {
 	.killed = wiring_killed,
 	.failed = waits_fail_object,
-	.gone = fetch_wake,
+	.gone = placement_wake,
 	.sealed = wiring_sealed,
 	.progress = waits_check_object,
 	.announced = seal_acked,
@@ -469,6 +470,6 @@ const struct requester_ops wiring_requester = {
 };
 
 const struct lease_ops wiring_lease = {
-	.announce_more = reconcile_more,
+	.announce_more = resync_more,
 	.answer = session_lease_answer,
 };

@@ -44,7 +44,7 @@ static void spill_unlink(const struct spill *s, const struct control_spill *file
 {
 	char name[SPILL_NAME];
 
-	spill_name(file, name);
+	spill_file_name(file, name);
 	if (unlinkat(s->folder, name, 0) < 0 && errno != ENOENT)
 		log_debug("unlink %s: %s", name, strerror(errno));
 }
@@ -99,9 +99,9 @@ static void spill_step(struct spill_op *op)
 	if (op->done < op->file.size) {
 		spill_piece(op);
 	} else if (op->read) {
-		spill_end(op, spill_sum_end(op->sum) == op->header->bytes_sum ? 0 : -EBADMSG);
+		spill_end(op, spill_file_sum_end(op->sum) == op->header->bytes_sum ? 0 : -EBADMSG);
 	} else {
-		spill_header_make(op->header, &op->file, spill_sum_end(op->sum));
+		spill_file_header_make(op->header, &op->file, spill_file_sum_end(op->sum));
 		spill_header(op);
 	}
 }
@@ -115,7 +115,7 @@ static void spill_done(struct spill_op *op, int result)
 	} else if (op->piece == 0 && !op->read) {
 		spill_end(op, (uint32_t)result == wanted ? 0 : -ENOSPC);
 	} else if (op->piece == 0) {
-		if ((uint32_t)result == wanted && spill_header_is(op->header, &op->file))
+		if ((uint32_t)result == wanted && spill_file_header_is(op->header, &op->file))
 			spill_step(op);
 		else
 			spill_end(op, -EBADMSG);
@@ -123,7 +123,7 @@ static void spill_done(struct spill_op *op, int result)
 		spill_end(op, op->read ? -EBADMSG : -ENOSPC); /* cut off */
 	} else {
 		op->piece = (uint32_t)result;
-		spill_sum_add(op->sum, spill_bytes(op), spill_real(op));
+		spill_file_sum_add(op->sum, spill_bytes(op), spill_real(op));
 		op->done += spill_real(op);
 		spill_step(op);
 	}
@@ -154,7 +154,7 @@ static int spill_open_file(const struct spill *s, const struct control_spill *fi
 	char name[SPILL_NAME];
 	int fd;
 
-	spill_name(file, name);
+	spill_file_name(file, name);
 	fd = openat(s->folder, name, flags | O_DIRECT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 && errno == EINVAL)
 		fd = openat(s->folder, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -181,7 +181,7 @@ static int spill_begin(struct spill *s, const struct control_spill *file, uint64
 	op->offset = offset;
 	op->done = 0;
 	op->fd = fd;
-	spill_sum_begin(op->sum);
+	spill_file_sum_begin(op->sum);
 	if (is_read)
 		spill_header(op);
 	else
@@ -231,7 +231,7 @@ int spill_op_find(void *arg, const struct control_spill *file)
 		error = -EBADMSG;
 	else if (pread(fd, header, SPILL_BLOCK, 0) != SPILL_BLOCK)
 		error = -EIO; /* the whole block is there: another time, perhaps */
-	else if (!spill_header_is(header, file))
+	else if (!spill_file_header_is(header, file))
 		error = -EBADMSG;
 	close(fd);
 	return error;
@@ -261,7 +261,7 @@ void spill_sweep(struct spill *s)
 	struct control_spill file = {.size = 0};
 
 	for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-		if (spill_parse_name(e->d_name, &file.id, &file.generation) &&
+		if (spill_file_parse_name(e->d_name, &file.id, &file.generation) &&
 		    !spill_under_way(s, &file.id, file.generation) &&
 		    !control_is_spilled(s->host->core, &file.id, file.generation))
 			spill_unlink(s, &file);
@@ -283,7 +283,7 @@ static bool spill_memory(struct spill *s)
 	for (int i = 0; i < SPILL_OPS; i++) {
 		s->op[i].all = s;
 		s->op[i].header = aligned_alloc(SPILL_BLOCK, SPILL_BLOCK);
-		s->op[i].sum = spill_sum_new();
+		s->op[i].sum = spill_file_sum_new();
 		if (s->op[i].header == NULL || s->op[i].sum == NULL)
 			return false;
 	}

@@ -27,19 +27,19 @@ struct spill_header { /* the first block; the bytes follow, up to whole blocks *
 
 /* A checksum that is being made. */
 struct spill_sum;
-struct spill_sum *spill_sum_new(void);
-void spill_sum_begin(struct spill_sum *s);
-void spill_sum_add(struct spill_sum *s, const void *bytes, uint64_t count);
-uint64_t spill_sum_end(const struct spill_sum *s);
+struct spill_sum *spill_file_sum_new(void);
+void spill_file_sum_begin(struct spill_sum *s);
+void spill_file_sum_add(struct spill_sum *s, const void *bytes, uint64_t count);
+uint64_t spill_file_sum_end(const struct spill_sum *s);
 
 /* "ID-GENERATION.spill", in hexadecimal. */
-void spill_name(const struct control_spill *file, char out[SPILL_NAME]);
+void spill_file_name(const struct control_spill *file, char out[SPILL_NAME]);
 /* False: it is the name of something else. */
-bool spill_parse_name(const char *name, struct object_id *id, uint64_t *generation);
+bool spill_file_parse_name(const char *name, struct object_id *id, uint64_t *generation);
 
-void spill_header_make(struct spill_header *h, const struct control_spill *file, uint64_t sum);
+void spill_file_header_make(struct spill_header *h, const struct control_spill *file, uint64_t sum);
 /* Whether it is the header of that file. */
-bool spill_header_is(const struct spill_header *h, const struct control_spill *file);
+bool spill_file_header_is(const struct spill_header *h, const struct control_spill *file);
 /* Of the whole file. */
 uint64_t spill_file_bytes(const struct control_spill *file);
 

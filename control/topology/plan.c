@@ -278,7 +278,7 @@ static int plan_graph(const struct plan *p)
 	if (memory == NULL)
 		return plan_fail("out of memory", "draw a smaller plan");
 	status = planner_build(&p->request, &choice, memory, planner_bytes(&choice), &g);
-	wrong = status == 0 ? graph_wrong(&g, &p->limits.graph) : "it was not built";
+	wrong = status == 0 ? verify_graph(&g, &p->limits.graph) : "it was not built";
 	if (wrong)
 		status = plan_fail(wrong, "the verifier refuses the plan: report this");
 	else if (p->asked->dot)

@@ -38,12 +38,12 @@ struct simulation {
 
 /* ---- heap ------------------------------------------------------------------------------------ */
 
-static bool event_before(const struct event *a, const struct event *b)
+static bool simulate_event_before(const struct event *a, const struct event *b)
 {
 	return a->ns != b->ns ? a->ns < b->ns : a->number < b->number;
 }
 
-static void event_push(struct simulation *s, struct event e)
+static void simulate_event_push(struct simulation *s, struct event e)
 {
 	size_t i = s->events;
 
@@ -59,20 +59,22 @@ static void event_push(struct simulation *s, struct event e)
 		s->room = room;
 	}
 	e.number = s->number++;
-	for (s->events++; i > 0 && event_before(&e, &s->event[(i - 1) / 2]); i = (i - 1) / 2)
+	for (s->events++; i > 0 && simulate_event_before(&e, &s->event[(i - 1) / 2]);
+	     i = (i - 1) / 2)
 		s->event[i] = s->event[(i - 1) / 2];
 	s->event[i] = e;
 }
 
-static struct event event_pop(struct simulation *s)
+static struct event simulate_event_pop(struct simulation *s)
 {
 	struct event top = s->event[0], last = s->event[--s->events];
 	size_t i = 0, child;
 
 	while ((child = 2 * i + 1) < s->events) {
-		if (child + 1 < s->events && event_before(&s->event[child + 1], &s->event[child]))
+		if (child + 1 < s->events &&
+		    simulate_event_before(&s->event[child + 1], &s->event[child]))
 			child++;
-		if (!event_before(&s->event[child], &last))
+		if (!simulate_event_before(&s->event[child], &last))
 			break;
 		s->event[i] = s->event[child];
 		i = child;
@@ -125,7 +127,7 @@ static void simulate_send(struct simulation *s, struct event e, uint64_t now_ns)
 	s->messages++;
 	e.at = (uint16_t)hop.place;
 	e.ns = here + takes_ns;
-	event_push(s, e);
+	simulate_event_push(s, e);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -256,7 +258,7 @@ int simulate_allreduce(const struct planner_request *q, const struct planner *pl
 		simulate_begin(&s);
 	}
 	while (s.events > 0 && !s.failed) {
-		struct event e = event_pop(&s);
+		struct event e = simulate_event_pop(&s);
 
 		simulate_arrive(&s, &e);
 	}

@@ -19,7 +19,7 @@ static struct part_slot *part_find(struct engine_parts *p, uint32_t stream, uint
 	return NULL;
 }
 
-static void part_free(struct engine_parts *p, const struct part_slot *s)
+static void input_free(struct engine_parts *p, const struct part_slot *s)
 {
 	p->used &= ~(UINT64_C(1) << (s - p->slot));
 }
@@ -31,7 +31,7 @@ void part_forget(struct engine *e, uint32_t stream)
 	for (uint64_t used = p->used; used != 0; used &= used - 1) {
 		struct part_slot *s = &p->slot[__builtin_ctzll(used)];
 		if (s->stream == stream)
-			part_free(p, s);
+			input_free(p, s);
 	}
 }
 
@@ -96,7 +96,7 @@ static enum verdict part_keep(struct engine *e, struct conn *c, const uint8_t *f
 	if (got == (UINT32_C(1) << part_count(chunk_bytes)) - 1) {
 		if (in_edge_take(e, c, frame, bytes, (uint16_t)chunk_bytes, NULL) != VERDICT_TAKEN)
 			return VERDICT_REFUSED; /* this part comes again */
-		part_free(p, s);
+		input_free(p, s);
 	}
 	s->got = (uint8_t)got;
 	return VERDICT_TAKEN;

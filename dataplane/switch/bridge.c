@@ -13,7 +13,7 @@ enum { ARP_BYTES = 42, TTL = 1 };
 /* Locally administered; the same on each switch, since its answers are by multicast. */
 static const uint8_t switch_mac[6] = {0x02, 0x5a, 0x53, 0, 0, 1};
 
-static uint64_t mac_number(const uint8_t *mac)
+static uint64_t bridge_mac_number(const uint8_t *mac)
 {
 	uint64_t n = 0;
 	memcpy(&n, mac, 6);
@@ -43,10 +43,10 @@ static void bridge_learn(struct bridge *b, unsigned port, uint64_t mac)
 unsigned bridge_forward(struct bridge *b, unsigned port, const uint8_t *frame)
 {
 	if (!(frame[6] & 1))
-		bridge_learn(b, port, mac_number(frame + 6));
+		bridge_learn(b, port, bridge_mac_number(frame + 6));
 	if (frame[0] & 1)
 		return BRIDGE_NO_PORT;
-	uint64_t mac = mac_number(frame);
+	uint64_t mac = bridge_mac_number(frame);
 	struct bridge_address *ways = bridge_ways(b, mac);
 	for (unsigned i = 0; i < BRIDGE_WAYS; i++)
 		if (ways[i].mac == mac)
@@ -74,7 +74,7 @@ const uint8_t *bridge_contribution(const uint8_t *frame, uint32_t frame_bytes, u
 	return frame + BRIDGE_FRAME_HEADERS;
 }
 
-static uint32_t sum_words(const uint8_t *at, uint32_t bytes, uint32_t sum)
+static uint32_t bridge_sum_words(const uint8_t *at, uint32_t bytes, uint32_t sum)
 {
 	uint64_t wide = sum;
 	for (; bytes >= 4; at += 4, bytes -= 4) {
@@ -94,8 +94,8 @@ static uint32_t sum_words(const uint8_t *at, uint32_t bytes, uint32_t sum)
 
 /* Where the UDP or TCP header of a whole IP packet is, its bytes with what follows, and the sum of
  * its pseudo-header; 0: there is none. */
-static uint32_t find_checksum(const uint8_t *frame, uint32_t frame_bytes, uint32_t *bytes,
-			      uint8_t *protocol, uint32_t *pseudo)
+static uint32_t bridge_find_checksum(const uint8_t *frame, uint32_t frame_bytes, uint32_t *bytes,
+				     uint8_t *protocol, uint32_t *pseudo)
 {
 	uint32_t at = 14 + 40, length;
 	if (frame_bytes < 14 + 20)
@@ -108,18 +108,18 @@ static uint32_t find_checksum(const uint8_t *frame, uint32_t frame_bytes, uint32
 			return 0;
 		*bytes = length + 14 - at;
 		*protocol = frame[23];
-		*pseudo = sum_words(frame + 26, 8, 0);
+		*pseudo = bridge_sum_words(frame + 26, 8, 0);
 	} else if (frame_bytes >= at && frame[12] == 0x86 && frame[13] == 0xdd) {
 		*bytes = (uint32_t)frame[18] << 8 | frame[19];
 		*protocol = frame[20];
-		*pseudo = sum_words(frame + 22, 32, 0);
+		*pseudo = bridge_sum_words(frame + 22, 32, 0);
 		if (*bytes > frame_bytes - at)
 			return 0;
 	} else {
 		return 0;
 	}
 	uint8_t rest[4] = {0, *protocol, (uint8_t)(*bytes >> 8), (uint8_t)*bytes};
-	*pseudo = sum_words(rest, 4, *pseudo);
+	*pseudo = bridge_sum_words(rest, 4, *pseudo);
 	return at;
 }
 
@@ -128,7 +128,7 @@ void bridge_fill_checksum(uint8_t *frame, uint32_t frame_bytes)
 	uint32_t bytes = 0, pseudo = 0, at, offset;
 	uint8_t protocol = 0;
 	uint16_t has, sum;
-	at = find_checksum(frame, frame_bytes, &bytes, &protocol, &pseudo);
+	at = bridge_find_checksum(frame, frame_bytes, &bytes, &protocol, &pseudo);
 	offset = protocol == IPPROTO_UDP ? 6 : 16;
 	if (at == 0 || (protocol != IPPROTO_UDP && protocol != IPPROTO_TCP) || bytes < offset + 2)
 		return;
@@ -136,13 +136,13 @@ void bridge_fill_checksum(uint8_t *frame, uint32_t frame_bytes)
 	if (has != pseudo)
 		return;
 	/* over all, with the pseudo-header's sum where the checksum will be */
-	sum = (uint16_t)~sum_words(frame + at, bytes, 0);
+	sum = (uint16_t)~bridge_sum_words(frame + at, bytes, 0);
 	if (sum == 0 && protocol == IPPROTO_UDP)
 		sum = 0xffff;
 	memcpy(frame + at + offset, &sum, 2);
 }
 
-static uint16_t ip_checksum(const struct iphdr *ip)
+static uint16_t bridge_ip_checksum(const struct iphdr *ip)
 {
 	uint16_t words[10];
 	uint32_t sum = 0;
@@ -169,7 +169,7 @@ void bridge_write_headers(uint8_t *frame, uint32_t payload_bytes, uint32_t group
 			   .frag_off = htons(0x4000),
 			   .tot_len = htons((uint16_t)(28 + payload_bytes))};
 	memcpy(&ip.daddr, to, 4);
-	ip.check = ip_checksum(&ip);
+	ip.check = bridge_ip_checksum(&ip);
 	memcpy(frame, mac, 6);
 	memcpy(frame + 6, switch_mac, 6);
 	frame[12] = 0x08, frame[13] = 0;

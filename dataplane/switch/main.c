@@ -38,7 +38,7 @@ enum {
 
 static volatile sig_atomic_t stop;
 
-static void end(int signal_number)
+static void switch_end(int signal_number)
 {
 	stop = 1;
 }
@@ -68,7 +68,7 @@ const char *switch_object(const char *name)
 	return path;
 }
 
-static int help(void)
+static int switch_help(void)
 {
 	static const struct argument_help rows[] = {
 #define X(id, name, argument, text) {name, argument, text},
@@ -81,7 +81,7 @@ static int help(void)
 	return 0;
 }
 
-static const char *set_port(char *value, struct switch_options *o)
+static const char *switch_set_port(char *value, struct switch_options *o)
 {
 	struct in_addr ip;
 	bool xdp = strncmp(value, "xdp:", 4) == 0;
@@ -105,12 +105,12 @@ static const char *set_port(char *value, struct switch_options *o)
 	return NULL;
 }
 
-static const char *set(int id, char *value, struct switch_options *o)
+static const char *switch_set(int id, char *value, struct switch_options *o)
 {
 	uint64_t n = 0;
 	switch (id) {
 	case OPTION_PORT:
-		return set_port(value, o);
+		return switch_set_port(value, o);
 	case OPTION_ADDR:
 		o->has_address = true;
 		return inet_pton(AF_INET, value, o->address) == 1 ? NULL : "not an IPv4 address";
@@ -132,7 +132,7 @@ static const char *set(int id, char *value, struct switch_options *o)
 }
 
 /* 0: run; 1: done; 2: wrong. */
-static int parse(int argc, char **argv, struct switch_options *o)
+static int switch_parse(int argc, char **argv, struct switch_options *o)
 {
 	static const struct option rows[] = {
 #define X(id, name, argument, text) \
@@ -148,12 +148,12 @@ static int parse(int argc, char **argv, struct switch_options *o)
 			return 2;
 		}
 		if (id == OPTION_HELP)
-			return help() + 1;
+			return switch_help() + 1;
 		if (id == OPTION_VERSION) {
 			printf("sarissa-switch %s\n", SARISSA_VERSION);
 			return 1;
 		}
-		const char *why = set(id, optarg, o);
+		const char *why = switch_set(id, optarg, o);
 		if (why) {
 			log_error("--%s %s: %s: see --help", rows[id - OPTION_FIRST].name, optarg,
 				  why);
@@ -170,7 +170,7 @@ static int parse(int argc, char **argv, struct switch_options *o)
 }
 
 /* One line of JSON on standard output, for who started us. */
-static void report(const struct switch_state *w)
+static void switch_report(const struct switch_state *w)
 {
 	static const char *const names[AGGREGATE_VERDICTS] = {
 		"bad",	  "pass",   "foreign", "added",	 "duplicate", "complete",
@@ -192,7 +192,7 @@ int main(int argc, char **argv)
 	static struct switch_state w;
 	standard_fds_hold();
 	log_set_name("sarissa-switch");
-	int r = parse(argc, argv, &o);
+	int r = switch_parse(argc, argv, &o);
 	if (r)
 		return r == 2 ? 2 : 0;
 	log_set_level(o.log_level);
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 		log_error("no memory for %u groups of %u slots: use fewer", o.groups, o.window);
 		return 1;
 	}
-	struct sigaction on_end = {.sa_handler = end}; /* a wait ends, too */
+	struct sigaction on_end = {.sa_handler = switch_end}; /* a wait ends, too */
 	sigaction(SIGTERM, &on_end, NULL);
 	sigaction(SIGINT, &on_end, NULL);
 	w.options = &o;
@@ -211,6 +211,6 @@ int main(int argc, char **argv)
 	r = o.host ? host_run(&w, &stop) : o.xdp ? xdp_shell_run(&w, &stop) : ports_run(&w, &stop);
 	if (r)
 		return 1;
-	report(&w);
+	switch_report(&w);
 	return 0;
 }

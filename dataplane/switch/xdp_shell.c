@@ -28,7 +28,7 @@ struct xdp_shell {
 	unsigned links;
 };
 
-static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+static int xdp_shell_quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
 	char line[512];
 	vsnprintf(line, sizeof(line), format, args);
@@ -38,22 +38,23 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
-static int map_of(const struct xdp_shell *x, const char *name)
+static int xdp_shell_map_of(const struct xdp_shell *x, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(x->object, name);
 }
 
-static int set_stage(const struct xdp_shell *x, uint32_t key, const char *name)
+static int xdp_shell_set_stage(const struct xdp_shell *x, uint32_t key, const char *name)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(x->object, name);
 	int fd = program ? bpf_program__fd(program) : -1;
-	return fd < 0 ? -ENOENT : bpf_map_update_elem(map_of(x, "stages"), &key, &fd, BPF_ANY);
+	return fd < 0 ? -ENOENT
+		      : bpf_map_update_elem(xdp_shell_map_of(x, "stages"), &key, &fd, BPF_ANY);
 }
 
-static int shell_load(struct xdp_shell *x)
+static int xdp_shell_load(struct xdp_shell *x)
 {
 	const char *path = switch_object("aggregate.bpf.o");
-	libbpf_set_print(quiet);
+	libbpf_set_print(xdp_shell_quiet);
 	x->object = bpf_object__open_file(path, NULL);
 	int error = x->object ? bpf_object__load(x->object) : -errno;
 	if (error) {
@@ -62,25 +63,25 @@ static int shell_load(struct xdp_shell *x)
 			path, strerror(-error));
 		return error;
 	}
-	x->groups = map_of(x, "groups");
-	x->places = map_of(x, "places");
-	x->verdicts = map_of(x, "verdicts");
+	x->groups = xdp_shell_map_of(x, "groups");
+	x->places = xdp_shell_map_of(x, "places");
+	x->verdicts = xdp_shell_map_of(x, "verdicts");
 	for (uint32_t i = 0; i < AGGREGATE_XDP_GROUPS && !error; i++)
 		error = bpf_map_update_elem(x->places, NULL, &i, BPF_ANY);
 	if (!error)
-		error = set_stage(x, AGGREGATE_XDP_TAKE, "sar_take");
+		error = xdp_shell_set_stage(x, AGGREGATE_XDP_TAKE, "sar_take");
 	if (error)
 		log_error("XDP program %s: not of this version: install it again", path);
 	return error;
 }
 
-static int shell_attach(struct xdp_shell *x, unsigned i)
+static int xdp_shell_attach(struct xdp_shell *x, unsigned i)
 {
 	const char *name = x->w->options->interface[i];
 	uint32_t key = i, index = if_nametoindex(name);
 	struct bpf_program *program = bpf_object__find_program_by_name(x->object, "sar_aggregate");
-	int error =
-		index ? bpf_map_update_elem(map_of(x, "ports"), &key, &index, BPF_ANY) : -ENODEV;
+	int error = index ? bpf_map_update_elem(xdp_shell_map_of(x, "ports"), &key, &index, BPF_ANY)
+			  : -ENODEV;
 	if (!error) {
 		LIBBPF_OPTS(bpf_link_create_opts, native, .flags = XDP_FLAGS_DRV_MODE);
 		x->link[i] =
@@ -97,7 +98,7 @@ static int shell_attach(struct xdp_shell *x, unsigned i)
 }
 
 /* As aggregate_take does when it needs the place. */
-static void shell_tidy(struct xdp_shell *x)
+static void xdp_shell_tidy(struct xdp_shell *x)
 {
 	struct aggregate_xdp_group g;
 	uint32_t id, next;
@@ -111,7 +112,7 @@ static void shell_tidy(struct xdp_shell *x)
 	}
 }
 
-static void shell_count(struct xdp_shell *x)
+static void xdp_shell_count(struct xdp_shell *x)
 {
 	static uint64_t each[CPUS_MAX];
 	int cpus = libbpf_num_possible_cpus();
@@ -129,9 +130,9 @@ int xdp_shell_run(struct switch_state *w, const volatile sig_atomic_t *stop)
 	struct timespec second = {.tv_sec = 1};
 	_Static_assert((int)AGGREGATE_XDP_VERDICTS == (int)AGGREGATE_VERDICTS, "the same order");
 	x.w = w;
-	int error = shell_load(&x);
+	int error = xdp_shell_load(&x);
 	for (unsigned i = 0; i < w->options->ports && !error; i++)
-		error = shell_attach(&x, i);
+		error = xdp_shell_attach(&x, i);
 	if (!error)
 		log_info(
 			"switches %u ports of a bridge by XDP, aggregates at UDP port %u: %u groups of "
@@ -139,10 +140,10 @@ int xdp_shell_run(struct switch_state *w, const volatile sig_atomic_t *stop)
 			x.links, AGGREGATE_PORT, AGGREGATE_XDP_GROUPS, AGGREGATE_XDP_WINDOW);
 	while (!error && !*stop) {
 		nanosleep(&second, NULL);
-		shell_tidy(&x);
+		xdp_shell_tidy(&x);
 	}
 	if (!error)
-		shell_count(&x);
+		xdp_shell_count(&x);
 	for (unsigned i = 0; i < x.links; i++)
 		close(x.link[i]);
 	bpf_object__close(x.object);

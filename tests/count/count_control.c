@@ -73,10 +73,10 @@ static void count_plan(const char *name, const struct planner *planner, uint32_t
 		planner ? planner_shape(&q, planner, &choice) : planner_choose(&q, &choice), 0);
 	assert_true(planner_bytes(&choice) <= sizeof(memory));
 	assert_int_equal(planner_build(&q, &choice, memory, sizeof(memory), &g), 0);
-	assert_null(graph_wrong(&g, &limits->graph));
+	assert_null(verify_graph(&g, &limits->graph));
 	count_end(name, 1,
-		  planner ? "planner_build graph_wrong"
-			  : "planner_choose planner_build graph_wrong");
+		  planner ? "planner_build verify_graph"
+			  : "planner_choose planner_build verify_graph");
 }
 
 void count_plans(void)

@@ -278,7 +278,7 @@ static void change_all(struct graph *g, const struct graph_limits *limits, size_
 	for (uint32_t k = 0; k < CHANGES; k++) {
 		for (uint32_t n = 1 + drawn(&seed) % 2; n > 0; n--)
 			change(g, &seed);
-		if (graph_wrong(g, limits) == NULL && !run_right(g))
+		if (verify_graph(g, limits) == NULL && !run_right(g))
 			abort();
 		memcpy(g->slot, before, bytes);
 	}
@@ -328,7 +328,8 @@ static void build(const struct planner_request *q, const struct planner_choice *
 	for (uint32_t i = 0; i < 2; i++) {
 		memset(memory[i], i ? 0xff : 0, bytes);
 		if (planner_build(q, c, memory[i], bytes - 1, &g) == 0 ||
-		    planner_build(q, c, memory[i], bytes, &g) || graph_wrong(&g, &q->limits->graph))
+		    planner_build(q, c, memory[i], bytes, &g) ||
+		    verify_graph(&g, &q->limits->graph))
 			abort();
 	}
 	if (memcmp(memory[0], memory[1], bytes) || !run_right(&g))

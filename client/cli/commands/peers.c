@@ -91,8 +91,8 @@ static void peers_line(const struct path *p, bool per_second, const char *note)
 	       text_duration(rtt, g->rtt_ns), text_duration(least, g->rtt_least_ns),
 	       text_size(window, g->window_bytes), path,
 	       peers_amount(sent, p, c->tx_bytes, per_second),
-	       peers_amount(received, p, c->rx_bytes, per_second), 100 * paths_lost(p),
-	       100 * paths_missed(p), *note ? "  " : "", note);
+	       peers_amount(received, p, c->rx_bytes, per_second), 100 * paths_note_lost(p),
+	       100 * paths_note_missed(p), *note ? "  " : "", note);
 }
 
 int peers_run(const struct cli_args *args)
@@ -104,7 +104,7 @@ int peers_run(const struct cli_args *args)
 		return status;
 	paths_name(&p, args->socket);
 	paths_sort(&p);
-	struct paths_usual usual = paths_usual(&p);
+	struct paths_note_usual usual = paths_note_usual(&p);
 	if (!args->json)
 		peers_head(per_second);
 	for (size_t i = 0; i < p.count; i++) {

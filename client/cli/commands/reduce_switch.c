@@ -15,8 +15,8 @@ enum { LOOK_MS = 5 };
  * A number that all members agree on, and that these sources have not had before: over the target
  * and the generation of each source, which is another one whenever it is put again. Waits for all.
  */
-static int agree(sar *s, sar_id target, const sar_id *source, unsigned count, int64_t timeout_ns,
-		 uint32_t *group)
+static int reduce_switch_agree(sar *s, sar_id target, const sar_id *source, unsigned count,
+			       int64_t timeout_ns, uint32_t *group)
 {
 	struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 	uint8_t key[sizeof(sar_id) + SAR_SOURCES_MAX * sizeof(uint64_t)];
@@ -40,8 +40,8 @@ static int agree(sar *s, sar_id target, const sar_id *source, unsigned count, in
 	return 0;
 }
 
-static void show(const struct cli_args *args, uint64_t size, unsigned count,
-		 const sar_switch_result *result, const char *why)
+static void reduce_switch_show(const struct cli_args *args, uint64_t size, unsigned count,
+			       const sar_switch_result *result, const char *why)
 {
 	char bytes[TEXT_BYTES], time[TEXT_BYTES];
 	struct json j;
@@ -69,8 +69,8 @@ static void show(const struct cli_args *args, uint64_t size, unsigned count,
 }
 
 /* Without a switch the nodes do it: why is told. */
-static int sum(const struct cli_args *args, sar *s, sar_id target, const sar_id *source,
-	       unsigned count)
+static int reduce_switch_sum(const struct cli_args *args, sar *s, sar_id target,
+			     const sar_id *source, unsigned count)
 {
 	sar_switch_options join = {
 		.address = args->switch_address, .member = args->member, .members = count};
@@ -79,7 +79,7 @@ static int sum(const struct cli_args *args, sar *s, sar_id target, const sar_id 
 	sar_buffer b;
 	char why[SAR_DETAIL_MAX] = "";
 	uint64_t begin = cli_now_ns();
-	int r = agree(s, target, source, count, args->timeout_ns, &join.group);
+	int r = reduce_switch_agree(s, target, source, count, args->timeout_ns, &join.group);
 	if (r < 0)
 		return cli_fail_detail(r, args->names[0]);
 	r = sar_switch_join(&join, &w);
@@ -99,7 +99,7 @@ static int sum(const struct cli_args *args, sar *s, sar_id target, const sar_id 
 	if (r < 0)
 		r = cli_fail_detail(r, args->names[0]);
 	else
-		show(args, b.size, count, &result, *why ? why : NULL);
+		reduce_switch_show(args, b.size, count, &result, *why ? why : NULL);
 	if (r == 0)
 		sar_release(s, &b);
 	sar_switch_leave(w);
@@ -115,5 +115,5 @@ int reduce_switch_run(const struct cli_args *args, sar *s, sar_id target, const 
 				  "less one, and neither --num nor --deadline");
 		return CLI_USAGE;
 	}
-	return sum(args, s, target, source, count);
+	return reduce_switch_sum(args, s, target, source, count);
 }

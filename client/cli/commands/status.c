@@ -178,10 +178,10 @@ static void status_counters_print(const struct counters_file_view *view)
 static void status_control(const struct cli_args *args)
 {
 	static struct control_file_view view;
-	const struct counter_info *info = control_file_info();
+	const struct counter_info *info = counters_file_control_info();
 	uint64_t value[CONTROL_VALUES_COUNT];
 	struct json j;
-	if (control_file_read(args->socket, &view) < 0)
+	if (counters_file_control_read(args->socket, &view) < 0)
 		return; /* the dataplane's are there without a control */
 	memcpy(value, &view.block, sizeof(value));
 	if (args->json) {
@@ -219,7 +219,7 @@ static void status_spilled(const struct cli_args *args)
 {
 	static struct control_file_view view;
 	char used[TEXT_BYTES];
-	if (args->json || control_file_read(args->socket, &view) < 0 ||
+	if (args->json || counters_file_control_read(args->socket, &view) < 0 ||
 	    view.block.gauges.spill_max == 0)
 		return;
 	printf("this node: %llu objects in files, %s; %llu came back, %llu errors\n",

@@ -83,7 +83,7 @@ void counters_file_link(const struct counters_file_view *view, char *link, size_
 	memcpy(at, off, sizeof(off) - 1);
 }
 
-int control_file_read(const char *socket, struct control_file_view *out)
+int counters_file_control_read(const char *socket, struct control_file_view *out)
 {
 	const struct counters_file *h = &out->header;
 	int fd = counters_file_open(socket, "control.counters", out->path);
@@ -99,7 +99,7 @@ int control_file_read(const char *socket, struct control_file_view *out)
 		       : -EPROTO;
 }
 
-const struct counter_info *control_file_info(void)
+const struct counter_info *counters_file_control_info(void)
 {
 	static const struct counter_info info[] = {
 #define X(name, unit, help) {#name, unit, help},

@@ -43,10 +43,10 @@ struct control_file_view {
 };
 
 /* The same for RUNDIR/control.counters. */
-int control_file_read(const char *socket, struct control_file_view *out);
+int counters_file_control_read(const char *socket, struct control_file_view *out);
 
 /* Of each value of control, in the order of its block. */
-const struct counter_info *control_file_info(void);
+const struct counter_info *counters_file_control_info(void);
 
 /* Counter number i, summed over the workers (the largest for io_max_turn_cycles). */
 uint64_t counters_file_total(const struct counters_file_view *view, unsigned i);

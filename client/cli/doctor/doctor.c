@@ -103,7 +103,7 @@ static void doctor_load(struct doctor *d)
 	for (unsigned i = 0; i < COUNTERS_COUNT && !d->dataplane_error; i++)
 		d->now.dataplane[i] = counters_file_total(&d->dataplane, i);
 	d->now.dataplane_started_ns = d->dataplane.header.started_ns;
-	d->control_error = control_file_read(d->args->socket, &d->control);
+	d->control_error = counters_file_control_read(d->args->socket, &d->control);
 	if (!d->control_error)
 		memcpy(d->now.control, &d->control.block.counters, sizeof(d->now.control));
 	d->now.control_started_ns = d->control.header.started_ns;

@@ -17,7 +17,7 @@ struct doctor_card {
 	int node; /* of memory; -1: the machine does not say */
 };
 
-static void card_link(const char *folder, const char *name, char out[64])
+static void doctor_card_link(const char *folder, const char *name, char out[64])
 {
 	char path[2 * CARD_PATH], target[256];
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -30,7 +30,7 @@ static void card_link(const char *folder, const char *name, char out[64])
 	snprintf(out, 64, "%.63s", slash ? slash + 1 : target);
 }
 
-static bool card_value(const char *folder, const char *name, char out[64])
+static bool doctor_card_value(const char *folder, const char *name, char out[64])
 {
 	char path[2 * CARD_PATH];
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -38,7 +38,7 @@ static bool card_value(const char *folder, const char *name, char out[64])
 }
 
 /* The card of a port; false: it is none. */
-static bool card_find(char *spec, struct doctor_card *out)
+static bool doctor_card_find(char *spec, struct doctor_card *out)
 {
 	char node[64];
 	if (strncmp(spec, "pci:", 4) != 0)
@@ -47,17 +47,18 @@ static bool card_find(char *spec, struct doctor_card *out)
 	bool whole = strlen(spec + 4) > strlen("00:00.0");
 	snprintf(out->address, sizeof(out->address), "%s%.20s", whole ? "" : "0000:", spec + 4);
 	snprintf(out->folder, sizeof(out->folder), "/sys/bus/pci/devices/%s", out->address);
-	card_link(out->folder, "driver", out->driver);
-	card_link(out->folder, "iommu_group", out->group);
-	out->node = card_value(out->folder, "numa_node", node) ? atoi(node) : -1;
+	doctor_card_link(out->folder, "driver", out->driver);
+	doctor_card_link(out->folder, "iommu_group", out->group);
+	out->node = doctor_card_value(out->folder, "numa_node", node) ? atoi(node) : -1;
 	return true;
 }
 
-static void card_driver(struct doctor *d, const struct doctor_card *c)
+static void doctor_card_driver(struct doctor *d, const struct doctor_card *c)
 {
 	char name[64], path[CARD_PATH];
 	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%s", c->group);
-	bool none = !*c->group || (card_value(path, "name", name) && strstr(name, "noiommu"));
+	bool none =
+		!*c->group || (doctor_card_value(path, "name", name) && strstr(name, "noiommu"));
 	if (access(c->folder, F_OK) != 0)
 		doctor_report(d, DOCTOR_FAIL, "card",
 			      "see dpdk-devbind.py --status, then restart "
@@ -79,13 +80,13 @@ static void card_driver(struct doctor *d, const struct doctor_card *c)
 }
 
 /* A slot may have fewer lanes than the card. */
-static void card_slot(struct doctor *d, const struct doctor_card *c)
+static void doctor_card_slot(struct doctor *d, const struct doctor_card *c)
 {
 	char width[64], widest[64], speed[64], fastest[64];
-	if (!card_value(c->folder, "current_link_width", width) ||
-	    !card_value(c->folder, "max_link_width", widest) ||
-	    !card_value(c->folder, "current_link_speed", speed) ||
-	    !card_value(c->folder, "max_link_speed", fastest) || atoi(widest) == 0)
+	if (!doctor_card_value(c->folder, "current_link_width", width) ||
+	    !doctor_card_value(c->folder, "max_link_width", widest) ||
+	    !doctor_card_value(c->folder, "current_link_speed", speed) ||
+	    !doctor_card_value(c->folder, "max_link_speed", fastest) || atoi(widest) == 0)
 		return;
 	bool slow = atoi(width) < atoi(widest) || atof(speed) < atof(fastest);
 	doctor_report(d, slow ? DOCTOR_WARN : DOCTOR_OK, "slot",
@@ -94,7 +95,7 @@ static void card_slot(struct doctor *d, const struct doctor_card *c)
 }
 
 /* The memory node of a core; -1: there is only one. */
-static int core_node(int core)
+static int doctor_card_core_node(int core)
 {
 	char path[CARD_PATH];
 	int node = -1;
@@ -109,7 +110,7 @@ static int core_node(int core)
 }
 
 /* The cores that a thread may use, when it is a worker. */
-static bool worker_cores(int32_t pid, const char *thread, char out[64])
+static bool doctor_card_worker_cores(int32_t pid, const char *thread, char out[64])
 {
 	char path[CARD_PATH], line[256];
 	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, thread);
@@ -125,18 +126,19 @@ static bool worker_cores(int32_t pid, const char *thread, char out[64])
 	return found;
 }
 
-static void card_memory(struct doctor *d, const struct doctor_card *c)
+static void doctor_card_memory(struct doctor *d, const struct doctor_card *c)
 {
 	char path[CARD_PATH], cores[64];
 	int32_t pid = d->node.dataplane_pid;
 	unsigned far = 0;
-	if (c->node < 0 || core_node(0) < 0)
+	if (c->node < 0 || doctor_card_core_node(0) < 0)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	DIR *folder = opendir(path);
 	for (struct dirent *e; folder && (e = readdir(folder));)
-		if (*e->d_name != '.' && worker_cores(pid, e->d_name, cores))
-			far += strpbrk(cores, "-,") || core_node(atoi(cores)) != c->node;
+		if (*e->d_name != '.' && doctor_card_worker_cores(pid, e->d_name, cores))
+			far += strpbrk(cores, "-,") ||
+			       doctor_card_core_node(atoi(cores)) != c->node;
 	if (folder)
 		closedir(folder);
 	doctor_report(d, far ? DOCTOR_WARN : DOCTOR_OK, "memory node",
@@ -147,7 +149,7 @@ static void card_memory(struct doctor *d, const struct doctor_card *c)
 		      c->node, far);
 }
 
-static void card_use(struct doctor *d)
+static void doctor_card_use(struct doctor *d)
 {
 	uint64_t sent = d->now.dataplane[offsetof(struct counters, tx_chunks) / sizeof(uint64_t)];
 	uint64_t read =
@@ -173,13 +175,13 @@ void doctor_check_card(struct doctor *d)
 	bool any = false;
 	for (unsigned k = 0; d->has_node && counters_file_port(d->args->socket, k, spec, why);
 	     k++) {
-		if (!card_find(spec, &c))
+		if (!doctor_card_find(spec, &c))
 			continue;
 		any = true;
-		card_driver(d, &c);
-		card_slot(d, &c);
-		card_memory(d, &c);
+		doctor_card_driver(d, &c);
+		doctor_card_slot(d, &c);
+		doctor_card_memory(d, &c);
 	}
 	if (any)
-		card_use(d);
+		doctor_card_use(d);
 }

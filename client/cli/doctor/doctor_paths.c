@@ -30,7 +30,7 @@ void doctor_check_paths(struct doctor *d)
 		return; /* doctor_check_processes has said so */
 	paths_name(&p, d->args->socket);
 	paths_sort(&p);
-	struct paths_usual usual = paths_usual(&p);
+	struct paths_note_usual usual = paths_note_usual(&p);
 	for (size_t i = 0; i < p.count; i++) {
 		uint64_t mtu = p.row[i].values.gauges.mtu;
 		narrowest = mtu < narrowest ? mtu : narrowest;

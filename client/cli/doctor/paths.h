@@ -46,17 +46,18 @@ void paths_since(struct paths *now, const struct paths *before);
 void paths_sort(struct paths *p);
 
 /* Shares of what was sent to it, and of what it sent, that did not arrive; of 1. */
-double paths_lost(const struct path *p);
-double paths_missed(const struct path *p);
+double paths_note_lost(const struct path *p);
+double paths_note_missed(const struct path *p);
 
 /* What is usual here: the middle one of all paths, the link's MTU; 0: nobody knows. */
-struct paths_usual {
+struct paths_note_usual {
 	uint64_t rtt_ns, bytes_per_s, mtu;
 };
 
-struct paths_usual paths_usual(const struct paths *p);
+struct paths_note_usual paths_note_usual(const struct paths *p);
 
 /* Whether something is wrong with a path; note says what, or is empty. */
-bool paths_note(const struct path *p, const struct paths_usual *usual, char note[PATHS_NOTE_BYTES]);
+bool paths_note(const struct path *p, const struct paths_note_usual *usual,
+		char note[PATHS_NOTE_BYTES]);
 
 #endif

@@ -18,49 +18,50 @@ enum {
 	NOTE_SLOW = 4,	    /* a part of the usual rate; less may come of sharing a link */
 };
 
-static uint64_t note_lost(const struct path *p)
+static uint64_t paths_note_of_lost(const struct path *p)
 {
 	const struct peer_counters *c = &p->values.counters;
 	return c->lost_pkts > c->lost_spurious ? c->lost_pkts - c->lost_spurious : 0;
 }
 
-double paths_lost(const struct path *p)
+double paths_note_lost(const struct path *p)
 {
 	uint64_t sent = p->values.gauges.tx_pkts;
-	return sent > 0 ? (double)note_lost(p) / (double)sent : 0;
+	return sent > 0 ? (double)paths_note_of_lost(p) / (double)sent : 0;
 }
 
-static uint64_t note_expected(const struct path *p)
+static uint64_t paths_note_expected(const struct path *p)
 {
 	return p->values.counters.rx_pkts + p->values.gauges.missing_pkts;
 }
 
-double paths_missed(const struct path *p)
+double paths_note_missed(const struct path *p)
 {
-	uint64_t expected = note_expected(p);
+	uint64_t expected = paths_note_expected(p);
 	return expected > 0 ? (double)p->values.gauges.missing_pkts / (double)expected : 0;
 }
 
-static uint64_t note_rate(const struct path *p)
+static uint64_t paths_note_rate(const struct path *p)
 {
 	const struct peer_gauges *g = &p->values.gauges;
 	return g->best_bytes_per_s > g->path_bytes_per_s ? g->best_bytes_per_s
 							 : g->path_bytes_per_s;
 }
 
-static uint64_t note_rtt(const struct path *p)
+static uint64_t paths_note_rtt(const struct path *p)
 {
 	return p->values.gauges.rtt_least_ns;
 }
 
-static int note_compare(const void *a, const void *b)
+static int paths_note_compare(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 	return (left > right) - (left < right);
 }
 
 /* Of an even number the better one of the two in the middle: higher or lower. */
-static uint64_t note_middle(const struct paths *p, uint64_t (*of)(const struct path *), bool higher)
+static uint64_t paths_note_middle(const struct paths *p, uint64_t (*of)(const struct path *),
+				  bool higher)
 {
 	uint64_t *value = calloc(p->count + 1, sizeof(*value)), middle = 0;
 	size_t known = 0;
@@ -68,36 +69,36 @@ static uint64_t note_middle(const struct paths *p, uint64_t (*of)(const struct p
 		if (of(&p->row[i]) > 0)
 			value[known++] = of(&p->row[i]);
 	if (known > 0) {
-		qsort(value, known, sizeof(*value), note_compare);
+		qsort(value, known, sizeof(*value), paths_note_compare);
 		middle = value[(known - !higher) / 2];
 	}
 	free(value);
 	return middle;
 }
 
-struct paths_usual paths_usual(const struct paths *p)
+struct paths_note_usual paths_note_usual(const struct paths *p)
 {
-	return (struct paths_usual){.rtt_ns = note_middle(p, note_rtt, false),
-				    .bytes_per_s = note_middle(p, note_rate, true),
-				    .mtu = p->mtu};
+	return (struct paths_note_usual){.rtt_ns = paths_note_middle(p, paths_note_rtt, false),
+					 .bytes_per_s = paths_note_middle(p, paths_note_rate, true),
+					 .mtu = p->mtu};
 }
 
-static bool note_losses(const struct path *p, char note[PATHS_NOTE_BYTES])
+static bool paths_note_losses(const struct path *p, char note[PATHS_NOTE_BYTES])
 {
-	bool to = p->values.gauges.tx_pkts >= NOTE_PKTS && paths_lost(p) > NOTE_LOSS;
-	bool from = note_expected(p) >= NOTE_PKTS && paths_missed(p) > NOTE_LOSS;
+	bool to = p->values.gauges.tx_pkts >= NOTE_PKTS && paths_note_lost(p) > NOTE_LOSS;
+	bool from = paths_note_expected(p) >= NOTE_PKTS && paths_note_missed(p) > NOTE_LOSS;
 	if (to)
 		snprintf(note, PATHS_NOTE_BYTES, "%.1f %% of what is sent to it is lost",
-			 100 * paths_lost(p));
+			 100 * paths_note_lost(p));
 	else if (from)
 		snprintf(note, PATHS_NOTE_BYTES, "%.1f %% of what it sends is lost",
-			 100 * paths_missed(p));
+			 100 * paths_note_missed(p));
 	return to || from;
 }
 
 /* Once the search for what it carries must have ended. */
-static bool note_mtu(const struct path *p, const struct paths_usual *usual,
-		     char note[PATHS_NOTE_BYTES])
+static bool paths_note_mtu(const struct path *p, const struct paths_note_usual *usual,
+			   char note[PATHS_NOTE_BYTES])
 {
 	const struct peer_gauges *g = &p->values.gauges;
 	bool narrow = g->age_ns >= NOTE_MTU_NS && g->mtu < usual->mtu;
@@ -110,19 +111,19 @@ static bool note_mtu(const struct path *p, const struct paths_usual *usual,
 }
 
 /* Whether there were so many round trips that the least of them met no delay. */
-static bool note_rounds(const struct peer_gauges *g)
+static bool paths_note_rounds(const struct peer_gauges *g)
 {
 	uint64_t lives = g->age_ns / NOTE_LEAST_NS + 1;
 	return g->tx_pkts / lives >= NOTE_ROUNDS;
 }
 
-static bool note_pace(const struct path *p, const struct paths_usual *usual,
-		      char note[PATHS_NOTE_BYTES])
+static bool paths_note_pace(const struct path *p, const struct paths_note_usual *usual,
+			    char note[PATHS_NOTE_BYTES])
 {
 	const struct peer_gauges *g = &p->values.gauges;
 	char own[TEXT_BYTES], others[TEXT_BYTES];
 	bool slow = g->path_bytes_per_s > 0 && g->path_bytes_per_s < usual->bytes_per_s / NOTE_SLOW;
-	bool far = note_rounds(g) && g->rtt_least_ns > usual->rtt_ns * NOTE_FAR &&
+	bool far = paths_note_rounds(g) && g->rtt_least_ns > usual->rtt_ns * NOTE_FAR &&
 		   g->rtt_least_ns > usual->rtt_ns + NOTE_FAR_NS;
 	if (slow)
 		snprintf(note, PATHS_NOTE_BYTES, "slow: %.16s/s when it was full, others %.16s/s",
@@ -134,7 +135,8 @@ static bool note_pace(const struct path *p, const struct paths_usual *usual,
 	return slow || far;
 }
 
-bool paths_note(const struct path *p, const struct paths_usual *usual, char note[PATHS_NOTE_BYTES])
+bool paths_note(const struct path *p, const struct paths_note_usual *usual,
+		char note[PATHS_NOTE_BYTES])
 {
 	const struct peer_gauges *g = &p->values.gauges;
 	char age[TEXT_BYTES];
@@ -146,5 +148,6 @@ bool paths_note(const struct path *p, const struct paths_usual *usual, char note
 		return true;
 	}
 	/* what is too long for a path is lost there, so the losses may come of it */
-	return note_mtu(p, usual, note) || note_losses(p, note) || note_pace(p, usual, note);
+	return paths_note_mtu(p, usual, note) || paths_note_losses(p, note) ||
+	       paths_note_pace(p, usual, note);
 }

@@ -30,14 +30,14 @@ enum {
 
 static volatile sig_atomic_t daemon_signal;
 
-static void daemon_on_signal(int signal)
+static void local_daemon_on_signal(int signal)
 {
 	daemon_signal = signal;
 }
 
 void local_catch_signals(void)
 {
-	const struct sigaction action = {.sa_handler = daemon_on_signal};
+	const struct sigaction action = {.sa_handler = local_daemon_on_signal};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
@@ -68,7 +68,7 @@ const char *local_own_folder(void)
 
 /* The 22nd field of /proc/PID/stat, in ticks since boot; 0: there is no such process. The second
  * one may hold blanks and brackets. */
-static unsigned long long daemon_birth(pid_t pid)
+static unsigned long long local_daemon_birth(pid_t pid)
 {
 	char path[64], text[1024];
 	unsigned long long birth = 0;
@@ -88,23 +88,23 @@ static unsigned long long daemon_birth(pid_t pid)
 	return birth;
 }
 
-static void daemon_pid_path(const struct local_cluster *cluster, uint32_t node,
-			    enum local_kind kind, char out[LOCAL_FILE_BYTES])
+static void local_daemon_pid_path(const struct local_cluster *cluster, uint32_t node,
+				  enum local_kind kind, char out[LOCAL_FILE_BYTES])
 {
 	char name[24];
 	snprintf(name, sizeof(name), "%s.pid", local_kind_name(kind));
 	local_path(cluster, node, name, out);
 }
 
-static int daemon_note(const struct local_cluster *cluster, uint32_t node, enum local_kind kind,
-		       pid_t pid)
+static int local_daemon_note(const struct local_cluster *cluster, uint32_t node,
+			     enum local_kind kind, pid_t pid)
 {
 	char path[LOCAL_FILE_BYTES];
-	daemon_pid_path(cluster, node, kind, path);
+	local_daemon_pid_path(cluster, node, kind, path);
 	FILE *file = fopen(path, "we");
 	if (!file)
 		return -errno;
-	int written = fprintf(file, "%d %llu\n", (int)pid, daemon_birth(pid));
+	int written = fprintf(file, "%d %llu\n", (int)pid, local_daemon_birth(pid));
 	return fclose(file) == 0 && written > 0 ? 0 : -EIO;
 }
 
@@ -114,7 +114,7 @@ int local_running(const struct local_cluster *cluster, uint32_t node, enum local
 	char path[LOCAL_FILE_BYTES];
 	unsigned long long birth;
 	int number;
-	daemon_pid_path(cluster, node, kind, path);
+	local_daemon_pid_path(cluster, node, kind, path);
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return -1;
@@ -124,7 +124,7 @@ int local_running(const struct local_cluster *cluster, uint32_t node, enum local
 		return -1;
 	struct pollfd process = {.fd = pidfd_open(number, 0), .events = POLLIN};
 	/* after the open: the birth is that of the process that the descriptor stands for */
-	if (process.fd >= 0 && (daemon_birth(number) != birth || poll(&process, 1, 0) != 0)) {
+	if (process.fd >= 0 && (local_daemon_birth(number) != birth || poll(&process, 1, 0) != 0)) {
 		close(process.fd);
 		return -1;
 	}
@@ -137,7 +137,7 @@ int local_running(const struct local_cluster *cluster, uint32_t node, enum local
 
 /* Installed, the daemons are in PREFIX/sbin or beside this command; in a build directory each is in
  * a folder of its kind. */
-static bool daemon_find(enum local_kind kind, char out[4096])
+static bool local_daemon_find(enum local_kind kind, char out[4096])
 {
 	const char *name = local_kind_name(kind), *own = local_own_folder();
 	const char *const places[][2] = {{"/", ""}, {"/../sbin/", ""}, {"/../../", name}};
@@ -149,13 +149,13 @@ static bool daemon_find(enum local_kind kind, char out[4096])
 	return false;
 }
 
-struct daemon_arguments {
+struct local_daemon_arguments {
 	char *word[ARGUMENTS_MAX];
 	unsigned count;
 };
 
-__attribute__((format(printf, 2, 3))) static void daemon_argument(struct daemon_arguments *a,
-								  const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void
+local_daemon_argument(struct local_daemon_arguments *a, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -164,49 +164,51 @@ __attribute__((format(printf, 2, 3))) static void daemon_argument(struct daemon_
 	va_end(args);
 }
 
-static void daemon_address_list(const struct local_cluster *cluster, struct daemon_arguments *a)
+static void local_daemon_address_list(const struct local_cluster *cluster,
+				      struct local_daemon_arguments *a)
 {
 	char list[LOCAL_NODES_MAX * 24];
 	size_t length = 0;
 	for (uint32_t i = 0; i < cluster->nodes; i++)
 		length += (size_t)snprintf(list + length, sizeof(list) - length, "%s127.0.0.%u:%u",
 					   i ? "," : "", i + 1, cluster->udp_port);
-	daemon_argument(a, "%s", list);
+	local_daemon_argument(a, "%s", list);
 }
 
-static void daemon_arguments(const struct local_cluster *cluster, uint32_t node,
-			     enum local_kind kind, struct daemon_arguments *a)
+static void local_daemon_arguments(const struct local_cluster *cluster, uint32_t node,
+				   enum local_kind kind, struct local_daemon_arguments *a)
 {
 	char dir[LOCAL_FILE_BYTES];
 	local_path(cluster, node, "", dir);
-	daemon_argument(a, "sarissa-%s", local_kind_name(kind));
-	daemon_argument(a, "--rundir");
-	daemon_argument(a, "%s", dir);
+	local_daemon_argument(a, "sarissa-%s", local_kind_name(kind));
+	local_daemon_argument(a, "--rundir");
+	local_daemon_argument(a, "%s", dir);
 	if (kind == LOCAL_CONTROL) {
-		daemon_argument(a, "--node");
-		daemon_argument(a, "%u", node);
-		daemon_argument(a, "--nodes");
-		daemon_address_list(cluster, a);
+		local_daemon_argument(a, "--node");
+		local_daemon_argument(a, "%u", node);
+		local_daemon_argument(a, "--nodes");
+		local_daemon_address_list(cluster, a);
 		return;
 	}
-	daemon_argument(a, "--port");
-	daemon_argument(a, "udp:127.0.0.%u", node + 1);
-	daemon_argument(a, "--udp-port");
-	daemon_argument(a, "%u", cluster->udp_port);
-	daemon_argument(a, "--workers");
-	daemon_argument(a, "%u", cluster->workers);
-	daemon_argument(a, "--store");
-	daemon_argument(a, "%lu", (unsigned long)cluster->store_mib);
-	daemon_argument(a, "--objects");
-	daemon_argument(a, "%u", cluster->objects);
+	local_daemon_argument(a, "--port");
+	local_daemon_argument(a, "udp:127.0.0.%u", node + 1);
+	local_daemon_argument(a, "--udp-port");
+	local_daemon_argument(a, "%u", cluster->udp_port);
+	local_daemon_argument(a, "--workers");
+	local_daemon_argument(a, "%u", cluster->workers);
+	local_daemon_argument(a, "--store");
+	local_daemon_argument(a, "%lu", (unsigned long)cluster->store_mib);
+	local_daemon_argument(a, "--objects");
+	local_daemon_argument(a, "%u", cluster->objects);
 	for (uint32_t rail = 1; rail < cluster->rails; rail++) {
-		daemon_argument(a, "--port");
-		daemon_argument(a, "udp:127.0.%u.%u", rail, node + 1);
+		local_daemon_argument(a, "--port");
+		local_daemon_argument(a, "udp:127.0.%u.%u", rail, node + 1);
 	}
 }
 
 /* In the child: becomes the daemon, or ends with 127 and a line in the log. */
-static void daemon_become(const char *binary, char **words, const char *log, const char *notify)
+static void local_daemon_become(const char *binary, char **words, const char *log,
+				const char *notify)
 {
 	int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -225,7 +227,7 @@ static void daemon_become(const char *binary, char **words, const char *log, con
 	_exit(127);
 }
 
-static int daemon_listen(const char *path)
+static int local_daemon_listen(const char *path)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -239,7 +241,7 @@ static int daemon_listen(const char *path)
 }
 
 /* Behind the time of a line, which is now: internal/log_prefix.h. */
-static const char *daemon_untimed(const char *line)
+static const char *local_daemon_untimed(const char *line)
 {
 	const char *blank = strchr(line, ' ');
 	return blank && blank > line && blank[-1] == 'Z' && *line >= '0' && *line <= '9' ? blank + 1
@@ -247,7 +249,7 @@ static const char *daemon_untimed(const char *line)
 }
 
 /* The last line of the log says why; it is the daemon's own. */
-static void daemon_last_line(const char *log, char *out, size_t bytes)
+static void local_daemon_last_line(const char *log, char *out, size_t bytes)
 {
 	char line[512];
 	FILE *file = fopen(log, "re");
@@ -255,7 +257,7 @@ static void daemon_last_line(const char *log, char *out, size_t bytes)
 	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (*line)
-			snprintf(out, bytes, "%s", daemon_untimed(line));
+			snprintf(out, bytes, "%s", local_daemon_untimed(line));
 	}
 	if (file)
 		fclose(file);
@@ -264,7 +266,7 @@ static void daemon_last_line(const char *log, char *out, size_t bytes)
 enum daemon_news { DAEMON_READY, DAEMON_ENDED, DAEMON_LATE, DAEMON_INTERRUPTED };
 
 /* Waits for READY=1, the end of the process, a signal to us, or the end of the time. */
-static enum daemon_news daemon_wait(int process, int notify)
+static enum daemon_news local_daemon_wait(int process, int notify)
 {
 	uint64_t until = cli_now_ns() + READY_MS * 1000000ull;
 	char text[512];
@@ -288,8 +290,8 @@ static enum daemon_news daemon_wait(int process, int notify)
 	return DAEMON_INTERRUPTED;
 }
 
-static int daemon_report(enum daemon_news news, uint32_t node, enum local_kind kind,
-			 const char *log)
+static int local_daemon_report(enum daemon_news news, uint32_t node, enum local_kind kind,
+			       const char *log)
 {
 	char line[600];
 	switch (news) {
@@ -299,39 +301,39 @@ static int daemon_report(enum daemon_news news, uint32_t node, enum local_kind k
 		return cli_fail(-EINTR, "interrupted while the %s of node %u was starting",
 				local_kind_name(kind), node);
 	case DAEMON_LATE:
-		daemon_last_line(log, line, sizeof(line));
+		local_daemon_last_line(log, line, sizeof(line));
 		return cli_fail(-EIO, "node %u: its %s is not ready after %d s: %s", node,
 				local_kind_name(kind), READY_MS / 1000, line);
 	default:
-		daemon_last_line(log, line, sizeof(line));
+		local_daemon_last_line(log, line, sizeof(line));
 		return cli_fail(-EIO, "node %u: its %s has ended: %s", node, local_kind_name(kind),
 				line);
 	}
 }
 
-static int daemon_run(const struct local_cluster *cluster, uint32_t node, enum local_kind kind,
-		      const char *binary, char **words)
+static int local_daemon_run(const struct local_cluster *cluster, uint32_t node,
+			    enum local_kind kind, const char *binary, char **words)
 {
 	char log[LOCAL_FILE_BYTES], socket_path[LOCAL_FILE_BYTES], name[24];
 	snprintf(name, sizeof(name), "%s.log", local_kind_name(kind));
 	local_path(cluster, node, name, log);
 	local_path(cluster, node, "notify.sock", socket_path);
-	int notify = daemon_listen(socket_path);
+	int notify = local_daemon_listen(socket_path);
 	if (notify < 0)
 		return cli_fail(-errno, "cannot make %s: %s", socket_path, strerror(errno));
 	pid_t pid = fork();
 	if (pid == 0)
-		daemon_become(binary, words, log, socket_path);
+		local_daemon_become(binary, words, log, socket_path);
 	int process = pid > 0 ? pidfd_open(pid, 0) : -1;
 	int status;
 	if (process < 0)
 		status = cli_fail(-errno, "node %u: cannot start a process: %s", node,
 				  strerror(errno));
-	else if (daemon_note(cluster, node, kind, pid) < 0)
+	else if (local_daemon_note(cluster, node, kind, pid) < 0)
 		status = cli_fail(-EIO, "node %u: cannot note the pid of its %s: is the disk full?",
 				  node, local_kind_name(kind));
 	else
-		status = daemon_report(daemon_wait(process, notify), node, kind, log);
+		status = local_daemon_report(local_daemon_wait(process, notify), node, kind, log);
 	if (process >= 0)
 		close(process);
 	close(notify);
@@ -345,13 +347,13 @@ static int daemon_run(const struct local_cluster *cluster, uint32_t node, enum l
 int local_start(const struct local_cluster *cluster, uint32_t node, enum local_kind kind)
 {
 	static char binary[4096];
-	struct daemon_arguments a = {.count = 0};
-	if (!daemon_find(kind, binary))
+	struct local_daemon_arguments a = {.count = 0};
+	if (!local_daemon_find(kind, binary))
 		return cli_fail(
 			-EIO, "sarissa-%s is not beside this command (%s): install it, or build it",
 			local_kind_name(kind), local_own_folder());
-	daemon_arguments(cluster, node, kind, &a);
-	int status = daemon_run(cluster, node, kind, binary, a.word);
+	local_daemon_arguments(cluster, node, kind, &a);
+	int status = local_daemon_run(cluster, node, kind, binary, a.word);
 	for (unsigned i = 0; i < a.count; i++)
 		free(a.word[i]);
 	return status;
@@ -360,7 +362,7 @@ int local_start(const struct local_cluster *cluster, uint32_t node, enum local_k
 /* --- ending --- */
 
 /* Until each of the descriptors has ended, at most so long. */
-static void daemon_wait_ends(const int *process, unsigned count, int ms)
+static void local_daemon_wait_ends(const int *process, unsigned count, int ms)
 {
 	uint64_t until = cli_now_ns() + (uint64_t)ms * 1000000;
 	for (unsigned i = 0; i < count; i++) {
@@ -372,24 +374,24 @@ static void daemon_wait_ends(const int *process, unsigned count, int ms)
 	}
 }
 
-static void daemon_signal_all(const int *process, unsigned count, int signal, int ms)
+static void local_daemon_signal_all(const int *process, unsigned count, int signal, int ms)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (process[i] >= 0)
 			pidfd_send_signal(process[i], signal, NULL, 0);
-	daemon_wait_ends(process, count, ms);
+	local_daemon_wait_ends(process, count, ms);
 }
 
-static void daemon_end_kind(const struct local_cluster *cluster, uint32_t node,
-			    enum local_kind kind, int signal)
+static void local_daemon_end_kind(const struct local_cluster *cluster, uint32_t node,
+				  enum local_kind kind, int signal)
 {
 	int process[LOCAL_NODES_MAX];
 	unsigned count = 0;
 	for (uint32_t i = 0; i < cluster->nodes; i++)
 		if (node == LOCAL_ALL || node == i)
 			process[count++] = local_running(cluster, i, kind, NULL);
-	daemon_signal_all(process, count, signal, END_MS);
-	daemon_signal_all(process, count, SIGKILL, KILL_MS);
+	local_daemon_signal_all(process, count, signal, END_MS);
+	local_daemon_signal_all(process, count, SIGKILL, KILL_MS);
 	for (unsigned i = 0; i < count; i++)
 		if (process[i] >= 0)
 			close(process[i]);
@@ -397,6 +399,6 @@ static void daemon_end_kind(const struct local_cluster *cluster, uint32_t node,
 
 void local_end(const struct local_cluster *cluster, uint32_t node, int signal)
 {
-	daemon_end_kind(cluster, node, LOCAL_CONTROL, signal);
-	daemon_end_kind(cluster, node, LOCAL_DATAPLANE, signal);
+	local_daemon_end_kind(cluster, node, LOCAL_CONTROL, signal);
+	local_daemon_end_kind(cluster, node, LOCAL_DATAPLANE, signal);
 }

@@ -22,7 +22,7 @@
 enum { PORT_FIRST = 7400, PORT_STEP = LOCAL_WORKERS_MAX, PORT_LAST = 32000 };
 
 /* What others could write to, or have made, is not ours to trust. */
-static int state_own_directory(const char *path)
+static int local_state_own_directory(const char *path)
 {
 	struct stat s;
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -39,7 +39,7 @@ static int state_own_directory(const char *path)
 	return CLI_DONE;
 }
 
-static bool state_name_good(const char *name)
+static bool local_state_name_good(const char *name)
 {
 	size_t length = strlen(name);
 	return length >= 1 && length <= LOCAL_NAME_MAX &&
@@ -52,7 +52,7 @@ int local_locate(struct local_cluster *cluster, const char *name)
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	char above[LOCAL_PATH_BYTES];
 	int length;
-	if (!state_name_good(name)) {
+	if (!local_state_name_good(name)) {
 		cli_fail(-EINVAL, "--name takes 1 to %d letters, digits, '-' and '_', not '%s'",
 			 LOCAL_NAME_MAX, name);
 		return CLI_USAGE;
@@ -69,7 +69,7 @@ int local_locate(struct local_cluster *cluster, const char *name)
 				above, name);
 	snprintf(cluster->dir, sizeof(cluster->dir), "%.*s/%s",
 		 (int)sizeof(cluster->dir) - LOCAL_NAME_MAX - 2, above, name);
-	return state_own_directory(above);
+	return local_state_own_directory(above);
 }
 
 int local_lock(const struct local_cluster *cluster)
@@ -87,7 +87,7 @@ int local_lock(const struct local_cluster *cluster)
 			above);
 }
 
-static void state_file(const struct local_cluster *cluster, char out[LOCAL_FILE_BYTES])
+static void local_state_file(const struct local_cluster *cluster, char out[LOCAL_FILE_BYTES])
 {
 	snprintf(out, LOCAL_FILE_BYTES, "%s/cluster", cluster->dir);
 }
@@ -96,7 +96,7 @@ int local_load(struct local_cluster *cluster)
 {
 	char path[LOCAL_FILE_BYTES];
 	unsigned long store = 0;
-	state_file(cluster, path);
+	local_state_file(cluster, path);
 	FILE *file = fopen(path, "re");
 	if (!file && errno == ENOENT)
 		return cli_fail(-ECONNREFUSED, "no local cluster '%s' is up: sarissa local up N",
@@ -117,7 +117,7 @@ int local_load(struct local_cluster *cluster)
 	return CLI_DONE;
 }
 
-static bool state_any_runs(const struct local_cluster *cluster)
+static bool local_state_any_runs(const struct local_cluster *cluster)
 {
 	for (uint32_t i = 0; i < cluster->nodes; i++)
 		for (int kind = 0; kind < LOCAL_KINDS; kind++) {
@@ -130,10 +130,10 @@ static bool state_any_runs(const struct local_cluster *cluster)
 	return false;
 }
 
-static int state_write(const struct local_cluster *cluster)
+static int local_state_write(const struct local_cluster *cluster)
 {
 	char path[LOCAL_FILE_BYTES];
-	state_file(cluster, path);
+	local_state_file(cluster, path);
 	FILE *file = fopen(path, "wxe");
 	bool good = file && fprintf(file, STATE_FORMAT, cluster->nodes, cluster->udp_port,
 				    cluster->workers, (unsigned long)cluster->store_mib,
@@ -144,16 +144,16 @@ static int state_write(const struct local_cluster *cluster)
 }
 
 /* Nodes first: what cannot be read is refused before anything is removed. */
-static int state_clear_old(const struct local_cluster *cluster)
+static int local_state_clear_old(const struct local_cluster *cluster)
 {
 	struct local_cluster old = *cluster;
 	char path[LOCAL_FILE_BYTES];
-	state_file(cluster, path);
+	local_state_file(cluster, path);
 	if (access(path, F_OK) == 0) {
 		int status = local_load(&old);
 		if (status != CLI_DONE)
 			return status;
-		if (state_any_runs(&old))
+		if (local_state_any_runs(&old))
 			return cli_fail(-EEXIST,
 					"local cluster '%s' of %u nodes is up already: sarissa "
 					"local down, or take another --name",
@@ -167,14 +167,14 @@ int local_create(struct local_cluster *cluster)
 {
 	char path[LOCAL_FILE_BYTES];
 	if (mkdir(cluster->dir, 0700) < 0) {
-		int status = errno == EEXIST ? state_clear_old(cluster) : CLI_DONE;
+		int status = errno == EEXIST ? local_state_clear_old(cluster) : CLI_DONE;
 		if (status != CLI_DONE)
 			return status;
 		if (mkdir(cluster->dir, 0700) < 0)
 			return cli_fail(-errno, "cannot make %s: %s", cluster->dir,
 					strerror(errno));
 	}
-	int status = state_write(cluster);
+	int status = local_state_write(cluster);
 	for (uint32_t i = 0; i < cluster->nodes && status == CLI_DONE; i++) {
 		local_path(cluster, i, "", path);
 		if (mkdir(path, 0700) < 0)
@@ -185,7 +185,8 @@ int local_create(struct local_cluster *cluster)
 	return status;
 }
 
-static int state_remove_one(const char *path, const struct stat *s, int flag, struct FTW *walk)
+static int local_state_remove_one(const char *path, const struct stat *s, int flag,
+				  struct FTW *walk)
 {
 	(void)s, (void)flag, (void)walk;
 	remove(path);
@@ -194,7 +195,7 @@ static int state_remove_one(const char *path, const struct stat *s, int flag, st
 
 void local_remove(const struct local_cluster *cluster)
 {
-	nftw(cluster->dir, state_remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	nftw(cluster->dir, local_state_remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 void local_path(const struct local_cluster *cluster, uint32_t node, const char *name,
@@ -203,7 +204,7 @@ void local_path(const struct local_cluster *cluster, uint32_t node, const char *
 	snprintf(out, LOCAL_FILE_BYTES, "%s/%u%s%s", cluster->dir, node, *name ? "/" : "", name);
 }
 
-static bool state_port_free(const struct local_cluster *cluster, uint32_t base)
+static bool local_state_port_free(const struct local_cluster *cluster, uint32_t base)
 {
 	for (uint32_t i = 0; i < cluster->nodes * cluster->rails; i++)
 		for (uint32_t w = 0; w < cluster->workers; w++) {
@@ -229,7 +230,7 @@ uint32_t local_free_port(const struct local_cluster *cluster)
 	uint32_t begin = (uint32_t)getpid(); /* two that start at a time look at other places */
 	for (uint32_t i = 0; i < PLACES; i++) {
 		uint32_t base = PORT_FIRST + (begin + i) % PLACES * PORT_STEP;
-		if (state_port_free(cluster, base))
+		if (local_state_port_free(cluster, base))
 			return base;
 	}
 	return 0;

@@ -64,7 +64,7 @@ int top_sample_read(const struct cli_args *args, sar *s, struct top_sample *out)
 	if (r < 0)
 		return cli_fail_counters(r, out->dataplane.path);
 	out->at_ns = cli_now_ns();
-	r = control_file_read(args->socket, &out->control);
+	r = counters_file_control_read(args->socket, &out->control);
 	if (r == -EPROTO)
 		return cli_fail_counters(r, out->control.path);
 	out->has_control = r == 0;
@@ -139,7 +139,7 @@ static void top_since_control(const struct control_file_view *before,
 	if (top_same(&before->header, &now->header))
 		memcpy(old, &before->block.counters, sizeof(old));
 	for (unsigned i = 0; i < CONTROL_COUNTERS_COUNT; i++)
-		top_changed(l, &control_file_info()[i], true, old[i], new[i]);
+		top_changed(l, &counters_file_control_info()[i], true, old[i], new[i]);
 }
 
 /* Rounds of a group between two samples; 0 when the earlier one does not have it. A new owner

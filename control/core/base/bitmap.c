@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bitmap.h"
 
-uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing)
+uint32_t bitmap_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing)
 {
 	for (uint32_t w = first / 64; first < end && w <= (end - 1) / 64; w++) {
 		uint64_t holes = chunks_holes(map, w, first, end);
@@ -18,7 +18,7 @@ uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_
 	return end;
 }
 
-uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end)
+uint32_t bitmap_run(const uint64_t *map, uint32_t *at, uint32_t end)
 {
 	uint32_t i = *at;
 
@@ -28,17 +28,17 @@ uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end)
 		i += there == 0 ? 64 : 1;
 	}
 	*at = i < end ? i : end;
-	return chunks_after(map, *at, end, 0);
+	return bitmap_after(map, *at, end, 0);
 }
 
-uint32_t chunks_runs(const uint64_t *map, uint32_t first, uint32_t end,
+uint32_t bitmap_runs(const uint64_t *map, uint32_t first, uint32_t end,
 		     struct chunk_run runs[CHUNK_RUNS_MAX])
 {
 	for (uint32_t shortest = 1;; shortest *= 2) {
 		uint32_t count = 0, at = first;
 
 		while (at < end && count <= CHUNK_RUNS_MAX) {
-			uint32_t stop = chunks_run(map, &at, end);
+			uint32_t stop = bitmap_run(map, &at, end);
 
 			if (stop - at >= shortest && count++ < CHUNK_RUNS_MAX)
 				runs[count - 1] = (struct chunk_run){at, stop - at};
@@ -49,7 +49,7 @@ uint32_t chunks_runs(const uint64_t *map, uint32_t first, uint32_t end,
 	}
 }
 
-void chunks_set(uint64_t *map, uint32_t first, uint32_t count)
+void bitmap_set(uint64_t *map, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count;) {
 		uint32_t in_word = 64 - i % 64, left = first + count - i;
@@ -61,7 +61,7 @@ void chunks_set(uint64_t *map, uint32_t first, uint32_t count)
 	}
 }
 
-void chunks_add(uint64_t *map, const uint64_t *other, uint32_t chunks)
+void bitmap_add(uint64_t *map, const uint64_t *other, uint32_t chunks)
 {
 	for (uint32_t w = 0; w <= (chunks - 1) / 64; w++)
 		map[w] |= __atomic_load_n(&other[w], __ATOMIC_RELAXED);

@@ -17,16 +17,16 @@ struct chunk_run {
 };
 
 /* The chunk of [first, end) before which so many are missing; end when fewer are. */
-uint32_t chunks_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing);
+uint32_t bitmap_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing);
 /* The longest runs of [first, end) that are there, in rising order; returns how many. */
-uint32_t chunks_runs(const uint64_t *map, uint32_t first, uint32_t end,
+uint32_t bitmap_runs(const uint64_t *map, uint32_t first, uint32_t end,
 		     struct chunk_run runs[CHUNK_RUNS_MAX]);
 /* The next run that is there, from *at on: [*at, the returned end); empty at the end of the range.
  */
-uint32_t chunks_run(const uint64_t *map, uint32_t *at, uint32_t end);
+uint32_t bitmap_run(const uint64_t *map, uint32_t *at, uint32_t end);
 /* Sets the bits of [first, first + count): the map is not shared yet. */
-void chunks_set(uint64_t *map, uint32_t first, uint32_t count);
+void bitmap_set(uint64_t *map, uint32_t first, uint32_t count);
 /* Sets what is set in another map of so many chunks. */
-void chunks_add(uint64_t *map, const uint64_t *other, uint32_t chunks);
+void bitmap_add(uint64_t *map, const uint64_t *other, uint32_t chunks);
 
 #endif

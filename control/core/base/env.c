@@ -12,13 +12,13 @@
  * than 256 generations, 262 us). */
 enum { GENERATION_DRAWS_FIRST = 1 << 16, GENERATION_DRAWS = 1 << 8 };
 
-uint64_t control_random(struct control *c)
+uint64_t env_random(struct control *c)
 {
 	c->random++;
 	return XXH3_64bits_withSeed(&c->random, sizeof(c->random), c->config.seed);
 }
 
-uint64_t control_generation_max(const struct control *c)
+uint64_t env_generation_max(const struct control *c)
 {
 	uint64_t clock_ns = c->epoch_ns + c->now_ns;
 
@@ -26,7 +26,7 @@ uint64_t control_generation_max(const struct control *c)
 								  : clock_ns + CLOCK_AHEAD_NS;
 }
 
-uint64_t control_generation(struct control *c)
+uint64_t env_generation(struct control *c)
 {
 	uint64_t clock = (c->epoch_ns + c->now_ns) / NODES_MAX * NODES_MAX;
 
@@ -38,7 +38,7 @@ uint64_t control_generation(struct control *c)
 
 /* A number of generations, or 0 while the clock is ahead of that generation. An earlier control of
  * this node draws another number: the seed is never the same twice. */
-static uint64_t control_generation_draw(struct control *c, uint64_t generation)
+static uint64_t env_generation_draw(struct control *c, uint64_t generation)
 {
 	uint32_t draws = c->generation_drawn ? GENERATION_DRAWS : GENERATION_DRAWS_FIRST;
 
@@ -48,18 +48,18 @@ static uint64_t control_generation_draw(struct control *c, uint64_t generation)
 	return XXH3_64bits_withSeed(&generation, sizeof(generation), c->config.seed) % draws;
 }
 
-void control_generation_after(struct control *c, uint64_t generation)
+void env_generation_after(struct control *c, uint64_t generation)
 {
-	uint64_t max = control_generation_max(c), draw;
+	uint64_t max = env_generation_max(c), draw;
 
 	generation = generation / NODES_MAX * NODES_MAX;
 	if (generation <= c->generation || generation > max)
 		return;
-	draw = control_generation_draw(c, generation) * NODES_MAX;
+	draw = env_generation_draw(c, generation) * NODES_MAX;
 	c->generation = generation + (draw <= max - generation ? draw : 0);
 }
 
-uint64_t control_backoff(struct control *c, uint32_t attempts)
+uint64_t env_backoff(struct control *c, uint32_t attempts)
 {
 	uint64_t pause = c->config.backoff_min_ns;
 
@@ -67,10 +67,10 @@ uint64_t control_backoff(struct control *c, uint32_t attempts)
 		pause *= 2;
 	if (pause > c->config.backoff_max_ns)
 		pause = c->config.backoff_max_ns;
-	return pause / 2 + control_random(c) % (pause / 2 + 1);
+	return pause / 2 + env_random(c) % (pause / 2 + 1);
 }
 
-void control_log(struct control *c, enum control_log_level level, const struct text *t)
+void env_log(struct control *c, enum control_log_level level, const struct text *t)
 {
 	if (c->ops.log)
 		c->ops.log(c->ops.arg, level, t->bytes);

@@ -12,18 +12,18 @@
 struct control;
 struct text;
 
-uint64_t control_random(struct control *c);
+uint64_t env_random(struct control *c);
 /* The generation of a new object. Later ones are greater, on all nodes as far as their clocks
  * agree. */
-uint64_t control_generation(struct control *c);
+uint64_t env_generation(struct control *c);
 /* The greatest generation that a correct clock may have made. */
-uint64_t control_generation_max(const struct control *c);
+uint64_t env_generation_max(const struct control *c);
 /* Makes later generations of this node greater than that, unless that is greater than
- * control_generation_max. If the clock is behind that, how much greater is drawn: a control of this
+ * env_generation_max. If the clock is behind that, how much greater is drawn: a control of this
  * node that began without its store would make the same generation again, of other bytes. */
-void control_generation_after(struct control *c, uint64_t generation);
+void env_generation_after(struct control *c, uint64_t generation);
 /* A pause that grows with the attempts, with some jitter. */
-uint64_t control_backoff(struct control *c, uint32_t attempts);
-void control_log(struct control *c, enum control_log_level level, const struct text *t);
+uint64_t env_backoff(struct control *c, uint32_t attempts);
+void env_log(struct control *c, enum control_log_level level, const struct text *t);
 
 #endif

@@ -30,8 +30,8 @@ bool gossip_watches(const struct control *c, const struct node *n)
 {
 	uint32_t count = c->cluster->members.live_count, up;
 
-	if (n == c->cluster->self || !members_live(n) || !members_live(c->cluster->self) ||
-	    join_is_guest(c, n) || !members_joined(c) || n->position >= count)
+	if (n == c->cluster->self || !membership_live(n) || !membership_live(c->cluster->self) ||
+	    join_is_guest(c, n) || !membership_joined(c) || n->position >= count)
 		return false;
 	up = (n->position + count - c->cluster->self->position) % count;
 	return gossip_power(up) || gossip_power(count - up);
@@ -52,7 +52,7 @@ static void gossip_each(struct control *c, void (*visit)(struct control *c, stru
 {
 	uint32_t count = c->cluster->members.live_count;
 
-	if (!members_joined(c) || !members_live(c->cluster->self))
+	if (!membership_joined(c) || !membership_live(c->cluster->self))
 		return;
 	for (uint32_t step = 1; step < count; step *= 2) {
 		uint32_t up = (c->cluster->self->position + step) % count;
@@ -97,7 +97,7 @@ static void gossip_send(struct control *c, struct node *n, enum message_members_
 
 	if (n == c->cluster->self || n->main == NULL || n->main->state != LINK_UP)
 		return;
-	m.members.digest = members_digest(c);
+	m.members.digest = membership_digest(c);
 	m.members.step = step;
 	m.members.count = count;
 	m.members.members = c->cluster->members.page;
@@ -106,14 +106,14 @@ static void gossip_send(struct control *c, struct node *n, enum message_members_
 
 void gossip_entry(struct control *c, struct node *to, const struct node *about)
 {
-	members_describe(about, &c->cluster->members.page[0]);
+	membership_describe(about, &c->cluster->members.page[0]);
 	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
 }
 
 void gossip_taken(struct control *c, struct node *to, const struct node *about,
 		  uint64_t incarnation)
 {
-	members_describe(about, &c->cluster->members.page[0]);
+	membership_describe(about, &c->cluster->members.page[0]);
 	if (c->cluster->members.page[0].incarnation <= incarnation)
 		c->cluster->members.page[0].incarnation = incarnation + 1;
 	gossip_send(c, to, MESSAGE_MEMBERS_NEWS, 1);
@@ -124,8 +124,8 @@ void gossip_table(struct control *c, struct node *n)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
-		if (members_known(peers_node(c, i)))
-			members_describe(peers_node(c, i), &c->cluster->members.page[count++]);
+		if (membership_known(peers_node(c, i)))
+			membership_describe(peers_node(c, i), &c->cluster->members.page[count++]);
 		if (count < MESSAGE_MEMBERS_MAX && (i + 1 < c->config.nodes || count == 0))
 			continue;
 		gossip_send(c, n, MESSAGE_MEMBERS_TABLE, count);
@@ -173,8 +173,8 @@ void gossip_flood(struct control *c)
 	m->flooded_ns = c->now_ns;
 	while ((l = list_first(&c->cluster->members.news)) != NULL) {
 		list_remove(l);
-		members_describe(list_item(l, struct node, news),
-				 &c->cluster->members.page[count++]);
+		membership_describe(list_item(l, struct node, news),
+				    &c->cluster->members.page[count++]);
 		if (count < MESSAGE_MEMBERS_MAX && !list_empty(&c->cluster->members.news))
 			continue;
 		gossip_pass(c, count);
@@ -200,7 +200,7 @@ static void gossip_ask(struct control *c, const struct node *about)
 
 	while ((uint64_t)1 << steps < count)
 		steps++;
-	draw = (uint32_t)control_random(c);
+	draw = (uint32_t)env_random(c);
 	for (uint32_t k = 0; k < 2 * steps && asked < GOSSIP_HELPERS; k++) {
 		uint32_t s = (draw + k) % (2 * steps);
 		uint32_t at = s < steps ? UINT32_C(1) << s : count - (UINT32_C(1) << (s - steps));
@@ -209,7 +209,7 @@ static void gossip_ask(struct control *c, const struct node *about)
 
 		if (n == about || !gossip_reaches(c, n))
 			continue;
-		members_describe(about, &c->cluster->members.page[0]);
+		membership_describe(about, &c->cluster->members.page[0]);
 		gossip_send(c, n, MESSAGE_MEMBERS_ASK, 1);
 		asked++;
 	}
@@ -217,27 +217,28 @@ static void gossip_ask(struct control *c, const struct node *about)
 
 void gossip_miss(struct control *c, struct node *n)
 {
-	if (n == c->cluster->self || n->member != MEMBER_ALIVE || n->missed || !members_joined(c))
+	if (n == c->cluster->self || n->member != MEMBER_ALIVE || n->missed ||
+	    !membership_joined(c))
 		return;
 	n->missed = true;
 	c->counters.members_missed++;
 	gossip_send(c, n, MESSAGE_MEMBERS_PROBE, 0);
 	gossip_ask(c, n);
-	members_doubt(c, n);
+	membership_doubt(c, n);
 }
 
 void gossip_heard(struct control *c, struct node *n)
 {
 	n->probed_ns = 0;
 	if (n->missed)
-		members_trust(c, n);
+		membership_trust(c, n);
 	for (int k = 0; k < 2; k++) {
 		struct node *requester = n->asked_by[k] ? peers_node(c, n->asked_by[k] - 1) : NULL;
 
 		n->asked_by[k] = 0;
 		if (requester == NULL || c->now_ns - n->asked_ns > c->config.gossip_ns)
 			continue;
-		members_describe(n, &c->cluster->members.page[0]);
+		membership_describe(n, &c->cluster->members.page[0]);
 		gossip_send(c, requester, MESSAGE_MEMBERS_HEARD, 1);
 	}
 }
@@ -248,7 +249,7 @@ static void gossip_asked(struct control *c, struct node *requester, const struct
 	struct node *n = peers_node(c, m->node);
 	int k;
 
-	if (n == NULL || n == requester || !members_live(n))
+	if (n == NULL || n == requester || !membership_live(n))
 		return;
 	n->asked_ns = c->now_ns;
 	k = n->asked_by[0] != 0 && n->asked_by[0] != requester->number + 1;
@@ -266,7 +267,7 @@ static void gossip_heard_by_another(struct control *c, const struct message_memb
 	struct node *n = peers_node(c, m->node);
 
 	if (n && n->missed)
-		members_trust(c, n);
+		membership_trust(c, n);
 }
 
 void gossip_take(struct control *c, struct node *n, const struct message_members *m)
@@ -282,13 +283,13 @@ void gossip_take(struct control *c, struct node *n, const struct message_members
 		return;
 	}
 	for (uint32_t i = 0; i < m->count; i++) {
-		members_take(c, &m->members[i]);
+		membership_take(c, &m->members[i]);
 		deaf |= m->members[i].node == c->cluster->self->number &&
 			m->members[i].state == MEMBER_DEAD;
 	}
 	if (deaf) /* it dropped all messages after our HELLO; one that refutes has just left */
-		calls_resend(c, n);
-	differs = m->digest != members_digest(c);
+		rpc_resend(c, n);
+	differs = m->digest != membership_digest(c);
 	if (m->step == MESSAGE_MEMBERS_PROBE)
 		gossip_send(c, n, MESSAGE_MEMBERS_ANSWER, 0);
 	if (m->step == MESSAGE_MEMBERS_PROBE || m->step == MESSAGE_MEMBERS_ANSWER)
@@ -314,9 +315,9 @@ static void gossip_probe_one(struct control *c)
 
 	while ((uint64_t)1 << steps < count)
 		steps++;
-	if (steps == 0 || !members_joined(c) || !members_live(c->cluster->self))
+	if (steps == 0 || !membership_joined(c) || !membership_live(c->cluster->self))
 		return;
-	draw = (uint32_t)(control_random(c) % (2 * steps));
+	draw = (uint32_t)(env_random(c) % (2 * steps));
 	draw = draw < steps ? (UINT32_C(1) << draw) : count - (UINT32_C(1) << (draw - steps));
 	n = peers_node(c, c->cluster->members.live[(c->cluster->self->position + draw) % count]);
 	if (!gossip_reaches(c, n))
@@ -335,7 +336,7 @@ static void gossip_try_dead(struct control *c)
 		dead += peers_node(c, i)->member == MEMBER_DEAD;
 	if (dead == 0)
 		return;
-	draw = (uint32_t)(control_random(c) % dead);
+	draw = (uint32_t)(env_random(c) % dead);
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (peers_node(c, i)->member == MEMBER_DEAD && draw-- == 0)
 			peers_link(c, peers_node(c, i), 0, 0);
@@ -351,7 +352,7 @@ static void gossip_fire(struct control *c, struct timer *t)
 		gossip_try_dead(c);
 		join_tick(c);
 	}
-	timers_set(&c->timers, t, c->now_ns + pause / 2 + control_random(c) % pause, gossip_fire);
+	timers_set(&c->timers, t, c->now_ns + pause / 2 + env_random(c) % pause, gossip_fire);
 }
 
 void gossip_start(struct control *c)

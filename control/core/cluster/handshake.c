@@ -11,14 +11,14 @@
 #include "join.h"
 #include "loopback.h"
 
-static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint32_t assigned)
+static bool handshake_say(struct control *c, uint32_t conn, unsigned announce, uint32_t assigned)
 {
 	struct message m = {.kind = MESSAGE_HELLO, .losses = c->cluster->losses};
 
-	m.hello.node = members_joined(c) ? c->cluster->self->number : MESSAGE_NODE_NONE;
+	m.hello.node = membership_joined(c) ? c->cluster->self->number : MESSAGE_NODE_NONE;
 	m.hello.assigned = assigned;
 	m.hello.incarnation = c->cluster->self->member_incarnation;
-	m.hello.digest = members_digest(c);
+	m.hello.digest = membership_digest(c);
 	m.hello.version = MESSAGE_VERSION;
 	m.hello.workers = c->workers;
 	m.hello.rails = c->cluster->self->rails;
@@ -34,45 +34,45 @@ static bool peers_say(struct control *c, uint32_t conn, unsigned announce, uint3
 /* Sends the HELLOs that are owed; retries soon when no message slot is free. (Closing the
  * connection would not help: the next one would have as many messages to send.) Requests leave
  * after the first HELLO, as the peer drops those before it. */
-void peers_greet(struct control *c, struct conn *conn)
+void handshake_greet(struct control *c, struct conn *conn)
 {
 	for (; conn->owed; conn->owed &= conn->owed - 1)
-		if (!peers_say(c, conn->handle, (unsigned)__builtin_ctz(conn->owed),
-			       MESSAGE_NODE_NONE)) {
+		if (!handshake_say(c, conn->handle, (unsigned)__builtin_ctz(conn->owed),
+				   MESSAGE_NODE_NONE)) {
 			peers_greet_later(c, conn->link);
 			return;
 		}
 	if (conn->greeted)
 		return;
 	conn->greeted = true;
-	calls_resend(c, conn->link->node);
+	rpc_resend(c, conn->link->node);
 }
 
-void peers_hello(struct control *c, uint32_t handle, enum message_announce announce)
+void handshake_greeting(struct control *c, uint32_t handle, enum message_announce announce)
 {
 	struct conn *conn = peers_conn(c, 0, handle);
 
 	conn->owed |= 1u << announce;
-	peers_greet(c, conn);
+	handshake_greet(c, conn);
 }
 
 void peers_give(struct control *c, uint32_t conn, uint32_t number)
 {
-	if (!peers_say(c, conn, MESSAGE_ANNOUNCE_NONE, number))
+	if (!handshake_say(c, conn, MESSAGE_ANNOUNCE_NONE, number))
 		peers_close_conn(c, 0, conn); /* it asks again */
 }
 
-void peers_hello_all(struct control *c)
+void handshake_hello_all(struct control *c)
 {
 	for (uint32_t i = 0; i < c->cluster->peers.links.fresh; i++) {
 		const struct link *l = pool_at(&c->cluster->peers.links, i);
 
 		if (l->node && l == l->node->main && l->state == LINK_UP)
-			peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
+			handshake_greeting(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	}
 }
 
-void peers_joined(struct control *c)
+void handshake_joined(struct control *c)
 {
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (&c->cluster->peers.nodes[i] != c->cluster->self &&
@@ -80,12 +80,12 @@ void peers_joined(struct control *c)
 			c->cluster->ops->node_up(c, &c->cluster->peers.nodes[i]);
 	c->cluster->ops->node_up(c, c->cluster->self);
 	c->cluster->ops->node_known(c, c->cluster->self);
-	peers_hello_all(c);
+	handshake_hello_all(c);
 	gossip_connect(c);
 }
 
-void peers_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
-		  const char *why)
+void handshake_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
+		      const char *why)
 {
 	const struct node *n = conn->link->node;
 	struct text t = {.length = 0};
@@ -99,29 +99,29 @@ void peers_refuse(struct control *c, struct conn *conn, const struct message_hel
 	text_add_number(&t, hello->version);
 	text_add(&t, ": ");
 	text_add(&t, why);
-	control_log(c, CONTROL_LOG_WARNING, &t);
+	env_log(c, CONTROL_LOG_WARNING, &t);
 	peers_close_conn(c, 0, conn->handle);
 }
 
 /* Handles the announcement state in a HELLO, and asks for an announcement if the shard here does
  * not know the node's objects. */
-static void peers_meet(struct control *c, const struct conn *conn, struct node *n,
-		       const struct message_hello *h)
+static void handshake_meet(struct control *c, const struct conn *conn, struct node *n,
+			   const struct message_hello *h)
 {
 	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
 		n->epoch++;
 		c->cluster->ops->announce_asked(c, n);
-		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
+		handshake_greeting(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}
-	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && control_is_shard(c, c->cluster->self))
+	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && ownership_is_shard(c, c->cluster->self))
 		c->cluster->ops->node_known(c, n);
 	if (!c->cluster->ops->node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
-		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
+		handshake_greeting(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
 }
 
 /* Takes what a node says of its losses. Only its HELLO may take a number back: an older message can
  * come late. */
-static void peers_losses(struct control *c, struct node *n, uint64_t losses, bool hello)
+static void handshake_losses(struct control *c, struct node *n, uint64_t losses, bool hello)
 {
 	if (losses == n->losses || (!hello && losses < n->losses))
 		return;
@@ -129,14 +129,14 @@ static void peers_losses(struct control *c, struct node *n, uint64_t losses, boo
 	c->cluster->ops->losses(c, n);
 }
 
-static void peers_take_hello(struct control *c, struct conn *conn, const struct message *m)
+static void handshake_take(struct control *c, struct conn *conn, const struct message *m)
 {
 	const struct message_hello *h = &m->hello;
 	struct node *n = conn->link->node;
 	bool late = conn->named && !conn->hello;
 
 	if (h->version != MESSAGE_VERSION) {
-		peers_refuse(c, conn, h, "run programs of one version");
+		handshake_refuse(c, conn, h, "run programs of one version");
 		return;
 	}
 	if (h->node != n->number)
@@ -144,11 +144,11 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	if (n == NULL)
 		return;
 	conn->named = true;
-	if (!members_hello(c, n, h))
+	if (!membership_hello(c, n, h))
 		return;
 	conn->hello = true;
 	gossip_heard(c, n);
-	peers_losses(c, n, m->losses, true);
+	handshake_losses(c, n, m->losses, true);
 	n->workers = h->workers;
 	n->rails = h->rails;
 	peers_open_rails(c, conn);
@@ -157,14 +157,14 @@ static void peers_take_hello(struct control *c, struct conn *conn, const struct 
 	n->store_incarnation = h->store_incarnation;
 	if (h->assigned != MESSAGE_NODE_NONE)
 		join_assigned(c, h->assigned);
-	peers_meet(c, conn, n, h);
+	handshake_meet(c, conn, n, h);
 	if (late) /* an earlier HELLO was refused, with what it asked: let the node repeat it */
-		peers_hello(c, conn->handle, MESSAGE_ANNOUNCE_NONE);
-	if (h->digest != members_digest(c))
+		handshake_greeting(c, conn->handle, MESSAGE_ANNOUNCE_NONE);
+	if (h->digest != membership_digest(c))
 		gossip_table(c, n);
 }
 
-struct node *peers_message(struct control *c, uint32_t handle, const struct message *m)
+struct node *handshake_message(struct control *c, uint32_t handle, const struct message *m)
 {
 	struct conn *conn = peers_conn(c, 0, handle);
 	struct node *n;
@@ -176,11 +176,12 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		return NULL;
 	}
 	if (m->kind == MESSAGE_HELLO) {
-		peers_take_hello(c, conn, m);
+		handshake_take(c, conn, m);
 		return NULL;
 	}
 	n = conn->link->node;
-	if (conn->named && !members_live(n) && c->now_ns - n->corrected_ns >= c->config.gossip_ns) {
+	if (conn->named && !membership_live(n) &&
+	    c->now_ns - n->corrected_ns >= c->config.gossip_ns) {
 		n->corrected_ns = c->now_ns;
 		gossip_entry(c, n, n);
 	}
@@ -190,7 +191,7 @@ struct node *peers_message(struct control *c, uint32_t handle, const struct mess
 		return NULL;
 	}
 	gossip_heard(c, n);
-	peers_losses(c, n, m->losses, false);
+	handshake_losses(c, n, m->losses, false);
 	return n;
 }
 

@@ -58,7 +58,7 @@ static uint32_t join_seed_index(const struct control *c, const struct net_addr *
  * the time to hear from those that live. */
 static bool join_may_give(const struct control *c)
 {
-	return members_joined(c) && !c->cluster->members.left && !c->cluster->members.fenced &&
+	return membership_joined(c) && !c->cluster->members.left && !c->cluster->members.fenced &&
 	       join_seed_index(c, &c->cluster->self->addr) < c->cluster->members.seeds_count &&
 	       c->now_ns >= c->cluster->members.begun_ns + c->config.join_ns;
 }
@@ -88,7 +88,7 @@ static uint32_t join_number(struct control *c, const struct net_addr *addr)
 			continue;
 		if (n->member == MEMBER_NONE)
 			return i;
-		if (!members_live(n) && dead == MESSAGE_NODE_NONE)
+		if (!membership_live(n) && dead == MESSAGE_NODE_NONE)
 			dead = i;
 	}
 	return dead;
@@ -118,9 +118,9 @@ static const char *join_refuses(struct control *c, const struct node *from, uint
 		return "the list of nodes has another number there";
 	if (n == NULL)
 		return "there is no such number";
-	if (n == c->cluster->self || (members_live(n) && !net_addr_equal(&n->addr, &from->addr)))
+	if (n == c->cluster->self || (membership_live(n) && !net_addr_equal(&n->addr, &from->addr)))
 		return "the number is another node's";
-	if (!join_is_guest(c, from) && members_live(from))
+	if (!join_is_guest(c, from) && membership_live(from))
 		return "it has another number";
 	return NULL;
 }
@@ -136,7 +136,8 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 	}
 	why = join_refuses(c, from, h->node);
 	n = peers_node(c, h->node);
-	if (why && c->cluster->members.dynamic && n && (n == c->cluster->self || members_live(n)) &&
+	if (why && c->cluster->members.dynamic && n &&
+	    (n == c->cluster->self || membership_live(n)) &&
 	    !net_addr_equal(&n->addr, &from->addr)) {
 		gossip_taken(c, from, n, h->incarnation); /* the node logs that, and stops */
 		conn->named = false;
@@ -144,7 +145,7 @@ struct node *join_hello(struct control *c, struct conn *conn, const struct messa
 		return NULL;
 	}
 	if (why) {
-		peers_refuse(c, conn, h, why);
+		handshake_refuse(c, conn, h, why);
 		return NULL;
 	}
 	peers_readdress(c, n, &from->addr);
@@ -158,7 +159,7 @@ void join_assigned(struct control *c, uint32_t number)
 {
 	struct node *guest = c->cluster->self, *self = peers_node(c, number);
 
-	if (members_joined(c) || self == NULL || self->state == NODE_UP)
+	if (membership_joined(c) || self == NULL || self->state == NODE_UP)
 		return;
 	self->addr = guest->addr;
 	self->workers = guest->workers;
@@ -170,10 +171,10 @@ void join_assigned(struct control *c, uint32_t number)
 	c->config.node = number;
 	if (self->member_incarnation >= guest->member_incarnation)
 		guest->member_incarnation = self->member_incarnation + 1;
-	members_record(c, self, self->member_incarnation, MEMBER_NONE);
-	members_join(c, self, NULL, guest->member_incarnation);
-	members_pump(c);
-	peers_joined(c);
+	membership_record(c, self, self->member_incarnation, MEMBER_NONE);
+	membership_join(c, self, NULL, guest->member_incarnation);
+	membership_pump(c);
+	handshake_joined(c);
 }
 
 void join_attach(struct control *c)
@@ -184,7 +185,7 @@ void join_attach(struct control *c)
 		return;
 	c->cluster->self->addr = c->dataplane.addr;
 	seed = join_seed_index(c, &c->cluster->self->addr);
-	if (!members_joined(c) && seed < c->cluster->members.seeds_count)
+	if (!membership_joined(c) && seed < c->cluster->members.seeds_count)
 		join_assigned(c, seed);
 	join_tick(c);
 }
@@ -207,17 +208,17 @@ void join_tick(struct control *c)
 
 	if (!c->cluster->members.dynamic)
 		return;
-	draw = (uint32_t)(control_random(c) % count);
+	draw = (uint32_t)(env_random(c) % count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct net_addr *addr = &c->cluster->members.seeds[i];
 		struct node *g;
 
-		if ((members_joined(c) && i != draw) || join_is_known(c, addr))
+		if ((membership_joined(c) && i != draw) || join_is_known(c, addr))
 			continue;
 		g = join_guest(c, addr);
 		if (g)
 			peers_link(c, g, 0, 0);
 	}
-	if (!members_joined(c))
-		peers_hello_all(c);
+	if (!membership_joined(c))
+		handshake_hello_all(c);
 }

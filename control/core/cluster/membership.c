@@ -10,29 +10,29 @@
 
 #define MEMBERS_LATE_NS UINT64_C(100000000)
 
-void members_carve(struct members *m, struct arena *a, const struct control_config *config)
+void membership_carve(struct members *m, struct arena *a, const struct control_config *config)
 {
 	m->live = arena_carve(a, sizeof(*m->live) * config->nodes);
 	m->before = arena_carve(a, sizeof(*m->before) * config->nodes);
 }
 
-bool members_live(const struct node *n)
+bool membership_live(const struct node *n)
 {
 	return n->member >= MEMBER_ALIVE && n->member <= MEMBER_RESTING;
 }
 
-bool members_minority(const struct control *c)
+bool membership_minority(const struct control *c)
 {
 	uint32_t live = 0, dead = 0;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
-		live += members_live(&c->cluster->peers.nodes[i]);
+		live += membership_live(&c->cluster->peers.nodes[i]);
 		dead += c->cluster->peers.nodes[i].member == MEMBER_DEAD;
 	}
 	return dead > 0 && live <= dead;
 }
 
-uint64_t members_down_ms(void *arg, uint32_t node)
+uint64_t membership_down_ms(void *arg, uint32_t node)
 {
 	struct control *c = arg;
 	const struct node *n = peers_node(c, node);
@@ -40,22 +40,22 @@ uint64_t members_down_ms(void *arg, uint32_t node)
 	return n && n->member == MEMBER_DEAD ? (c->now_ns - n->dead_ns) / 1000000 + 1 : 0;
 }
 
-bool members_joined(const struct control *c)
+bool membership_joined(const struct control *c)
 {
 	return !join_is_guest(c, c->cluster->self);
 }
 
-bool members_known(const struct node *n)
+bool membership_known(const struct node *n)
 {
 	return n->member > MEMBER_ALIVE || (n->member == MEMBER_ALIVE && n->member_incarnation > 0);
 }
 
-uint64_t members_epoch(const struct control *c, const struct node *n)
+uint64_t membership_epoch(const struct control *c, const struct node *n)
 {
 	return n->epoch + c->cluster->members.epoch;
 }
 
-void members_describe(const struct node *n, struct message_member *out)
+void membership_describe(const struct node *n, struct message_member *out)
 {
 	*out = (struct message_member){.node = n->number,
 				       .state = n->member,
@@ -64,34 +64,34 @@ void members_describe(const struct node *n, struct message_member *out)
 				       .rails = n->rails};
 }
 
-static uint64_t members_mark(const struct node *n)
+static uint64_t membership_mark(const struct node *n)
 {
 	uint64_t words[3] = {n->number, n->member, n->member_incarnation};
 
-	return members_known(n) ? XXH3_64bits(words, sizeof(words)) : 0;
+	return membership_known(n) ? XXH3_64bits(words, sizeof(words)) : 0;
 }
 
-void members_record(struct control *c, struct node *n, uint64_t incarnation,
-		    enum member_state state)
+void membership_record(struct control *c, struct node *n, uint64_t incarnation,
+		       enum member_state state)
 {
 	bool counts = !join_is_guest(c, n);
 
-	c->cluster->members.digest ^= counts ? members_mark(n) : 0;
+	c->cluster->members.digest ^= counts ? membership_mark(n) : 0;
 	c->cluster->members.view ^= counts ? settle_mark(n) : 0;
 	n->member = (uint8_t)state;
 	n->member_incarnation = incarnation;
-	c->cluster->members.digest ^= counts ? members_mark(n) : 0;
+	c->cluster->members.digest ^= counts ? membership_mark(n) : 0;
 	c->cluster->members.view ^= counts ? settle_mark(n) : 0;
 }
 
-uint64_t members_digest(const struct control *c)
+uint64_t membership_digest(const struct control *c)
 {
 	return c->cluster->members.digest;
 }
 
 /* ---- the view: who lives ----------------------------------------------------------------- */
 
-static void members_seen(struct control *c, bool settled)
+static void membership_seen(struct control *c, bool settled)
 {
 	struct members *m = &c->cluster->members;
 
@@ -103,7 +103,7 @@ static void members_seen(struct control *c, bool settled)
 }
 
 /* Makes the view of the live members. Returns whether it has changed. */
-static bool members_view(struct control *c)
+static bool membership_view(struct control *c)
 {
 	struct members *m = &c->cluster->members;
 	uint32_t *live = m->before, count = 0;
@@ -113,21 +113,21 @@ static bool members_view(struct control *c)
 	uint32_t before_count = settled ? m->live_count : 0;
 
 	for (uint32_t i = 0; i < c->config.nodes; i++)
-		count += members_live(&c->cluster->peers.nodes[i]);
+		count += membership_live(&c->cluster->peers.nodes[i]);
 	if (count == m->live_count) {
 		uint32_t same = 0;
 
-		while (same < count && members_live(&c->cluster->peers.nodes[m->live[same]]))
+		while (same < count && membership_live(&c->cluster->peers.nodes[m->live[same]]))
 			same++;
 		if (same == count)
 			return false;
 	}
-	members_seen(c, settled);
+	membership_seen(c, settled);
 	count = 0;
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct node *n = &c->cluster->peers.nodes[i];
 
-		if (!members_live(n))
+		if (!membership_live(n))
 			continue;
 		n->position = count;
 		live[count++] = i;
@@ -142,11 +142,11 @@ static bool members_view(struct control *c)
 	return true;
 }
 
-void members_pump(struct control *c)
+void membership_pump(struct control *c)
 {
 	if (c->cluster->members.changed) {
 		c->cluster->members.changed = false;
-		if (members_view(c))
+		if (membership_view(c))
 			gossip_connect(c);
 		settle_look(c);
 		c->cluster->ops->view_changed(c);
@@ -157,14 +157,14 @@ void members_pump(struct control *c)
 
 /* ---- one report --------------------------------------------------------------------------- */
 
-static void members_suspicion_fire(struct control *c, struct timer *t);
+static void membership_suspicion_fire(struct control *c, struct timer *t);
 
-static void members_gone(struct control *c, struct node *n)
+static void membership_gone(struct control *c, struct node *n)
 {
 	n->probed_ns = 0;
 	if (n->state == NODE_UP)
 		c->cluster->ops->node_down(c, n);
-	calls_gone(c, n);
+	rpc_gone(c, n);
 	c->cluster->ops->node_ended(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* its open requests here end: it must send them again */
@@ -176,16 +176,17 @@ static void members_gone(struct control *c, struct node *n)
 }
 
 /* Whether the node was alive when the view was made. */
-static bool members_viewed(const struct control *c, const struct node *n)
+static bool membership_viewed(const struct control *c, const struct node *n)
 {
 	return n->position < c->cluster->members.live_count &&
 	       c->cluster->members.live[n->position] == n->number;
 }
 
 /* Logs what operators look for: deaths, departures and returns. */
-static void members_say(struct control *c, const struct node *n, bool was, enum member_state before)
+static void membership_say(struct control *c, const struct node *n, bool was,
+			   enum member_state before)
 {
-	bool live = members_live(n);
+	bool live = membership_live(n);
 	struct text t = {.length = 0};
 
 	if (n == c->cluster->self || before == MEMBER_NONE ||
@@ -197,20 +198,19 @@ static void members_say(struct control *c, const struct node *n, bool was, enum 
 		     : live			 ? " is back"
 		     : n->member == MEMBER_LEFT	 ? " has left"
 						 : " is taken for dead: nobody reaches it");
-	control_log(c, live || n->member == MEMBER_LEFT ? CONTROL_LOG_INFO : CONTROL_LOG_WARNING,
-		    &t);
+	env_log(c, live || n->member == MEMBER_LEFT ? CONTROL_LOG_INFO : CONTROL_LOG_WARNING, &t);
 }
 
-static void members_set(struct control *c, struct node *n, uint64_t incarnation,
-			enum member_state state)
+static void membership_set(struct control *c, struct node *n, uint64_t incarnation,
+			   enum member_state state)
 {
 	enum member_state before = n->member;
-	bool was = members_live(n), rose = incarnation > n->member_incarnation;
-	bool known = members_known(n), returned = rose && known && n != c->cluster->self;
+	bool was = membership_live(n), rose = incarnation > n->member_incarnation;
+	bool known = membership_known(n), returned = rose && known && n != c->cluster->self;
 	struct members *m = &c->cluster->members;
 
-	members_record(c, n, incarnation, state);
-	members_say(c, n, was, before);
+	membership_record(c, n, incarnation, state);
+	membership_say(c, n, was, before);
 	if (before != MEMBER_DEAD && state == MEMBER_DEAD) {
 		n->dead_ns = c->now_ns;
 		c->cluster->ops->node_away(c, n, !known);
@@ -221,12 +221,12 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		n->epoch++;
 		c->cluster->ops->node_reborn(c, n);
 	}
-	if (rose && !members_live(n))
+	if (rose && !membership_live(n))
 		m->epoch++; /* an incarnation that began and ended unseen: it owned ids in between
 			     */
-	if (was && !members_live(n) && !members_viewed(c, n))
+	if (was && !membership_live(n) && !membership_viewed(c, n))
 		m->epoch++; /* other members may have given it ids, this node did not */
-	if (!was && members_live(n) && !join_is_guest(c, n)) {
+	if (!was && membership_live(n) && !join_is_guest(c, n)) {
 		c->cluster->ops->node_back(c, n);
 		peers_back(c, n);
 	}
@@ -236,10 +236,10 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		timers_set(&c->timers, &n->suspicion,
 			   c->now_ns + (state == MEMBER_SUSPECT ? c->config.suspect_ns
 								: c->config.rest_ns),
-			   members_suspicion_fire);
-	if (was && !members_live(n))
-		members_gone(c, n);
-	m->changed |= rose || was != members_live(n);
+			   membership_suspicion_fire);
+	if (was && !membership_live(n))
+		membership_gone(c, n);
+	m->changed |= rose || was != membership_live(n);
 	if (rose && n == c->cluster->self) { /* all ids may have had other owners since */
 		m->before_count = 0;
 		settle_begin(c);
@@ -248,41 +248,42 @@ static void members_set(struct control *c, struct node *n, uint64_t incarnation,
 		list_append(&m->news, &n->news);
 }
 
-static void members_suspicion_fire(struct control *c, struct timer *t)
+static void membership_suspicion_fire(struct control *c, struct timer *t)
 {
 	struct node *n = list_item(t, struct node, suspicion);
 
 	/* This node cannot reach anybody, or has not run: the suspect's answer may wait here. */
 	if (!c->attached || c->now_ns - t->at_ns > MEMBERS_LATE_NS)
-		timers_set(&c->timers, t, c->now_ns + c->config.suspect_ns, members_suspicion_fire);
+		timers_set(&c->timers, t, c->now_ns + c->config.suspect_ns,
+			   membership_suspicion_fire);
 	else if (n->member == MEMBER_SUSPECT || n->member == MEMBER_RESTING)
-		members_leave(c, n, n->member_incarnation, MEMBER_DEAD);
+		membership_leave(c, n, n->member_incarnation, MEMBER_DEAD);
 	else if (n->missed)
-		members_suspect(c, n);
+		membership_suspect(c, n);
 	else if (n->state != NODE_UP)
 		gossip_miss(c, n);
 }
 
-void members_doubt(struct control *c, struct node *n)
+void membership_doubt(struct control *c, struct node *n)
 {
 	timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.confirm_ns,
-		   members_suspicion_fire);
+		   membership_suspicion_fire);
 }
 
-void members_trust(struct control *c, struct node *n)
+void membership_trust(struct control *c, struct node *n)
 {
 	n->missed = false;
 	timers_cancel(&c->timers, &n->suspicion);
 }
 
-void members_lost(struct control *c, struct node *n)
+void membership_lost(struct control *c, struct node *n)
 {
 	if (n->member == MEMBER_ALIVE && n->suspicion.position == 0 && n != c->cluster->self)
 		timers_set(&c->timers, &n->suspicion, c->now_ns + c->config.probe_ns,
-			   members_suspicion_fire);
+			   membership_suspicion_fire);
 }
 
-void members_cut_off(struct control *c)
+void membership_cut_off(struct control *c)
 {
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (&c->cluster->peers.nodes[i] != c->cluster->self &&
@@ -291,14 +292,15 @@ void members_cut_off(struct control *c)
 	c->cluster->members.cut_off = true;
 }
 
-void members_reached(struct control *c)
+void membership_reached(struct control *c)
 {
-	bool owns = c->config.shards == 0 && members_joined(c) && members_live(c->cluster->self);
+	bool owns =
+		c->config.shards == 0 && membership_joined(c) && membership_live(c->cluster->self);
 
 	if (c->cluster->members.cut_off && owns) {
-		members_set(c, c->cluster->self, c->cluster->self->member_incarnation + 1,
-			    MEMBER_ALIVE);
-		peers_hello_all(
+		membership_set(c, c->cluster->self, c->cluster->self->member_incarnation + 1,
+			       MEMBER_ALIVE);
+		handshake_hello_all(
 			c); /* on present connections the last HELLO may have been refused */
 	}
 	c->cluster->members.cut_off = false;
@@ -306,36 +308,37 @@ void members_reached(struct control *c)
 
 /* ---- the source of news ------------------------------------------------------------------- */
 
-void members_join(struct control *c, struct node *n, const struct net_addr *addr,
-		  uint64_t incarnation)
+void membership_join(struct control *c, struct node *n, const struct net_addr *addr,
+		     uint64_t incarnation)
 {
 	if (incarnation < n->member_incarnation ||
 	    (incarnation == n->member_incarnation && n->member != MEMBER_NONE))
 		return;
 	if (addr)
 		n->addr = *addr;
-	members_set(c, n, incarnation, MEMBER_ALIVE);
+	membership_set(c, n, incarnation, MEMBER_ALIVE);
 }
 
-void members_suspect(struct control *c, struct node *n)
+void membership_suspect(struct control *c, struct node *n)
 {
 	if (n->member == MEMBER_ALIVE && n != c->cluster->self)
-		members_set(c, n, n->member_incarnation, MEMBER_SUSPECT);
+		membership_set(c, n, n->member_incarnation, MEMBER_SUSPECT);
 }
 
-void members_leave(struct control *c, struct node *n, uint64_t incarnation, enum member_state state)
+void membership_leave(struct control *c, struct node *n, uint64_t incarnation,
+		      enum member_state state)
 {
 	if (incarnation > n->member_incarnation ||
 	    (incarnation == n->member_incarnation && state > n->member))
-		members_set(c, n, incarnation, state);
+		membership_set(c, n, incarnation, state);
 }
 
-void members_say_end(struct control *c, enum member_state state)
+void membership_say_end(struct control *c, enum member_state state)
 {
 	c->cluster->members.left = true;
-	if (!members_joined(c))
+	if (!membership_joined(c))
 		return;
-	members_record(c, c->cluster->self, c->cluster->self->member_incarnation, state);
+	membership_record(c, c->cluster->self, c->cluster->self->member_incarnation, state);
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (peers_node(c, i)->state == NODE_UP)
 			gossip_entry(c, peers_node(c, i), c->cluster->self);
@@ -343,7 +346,7 @@ void members_say_end(struct control *c, enum member_state state)
 
 /* ---- what others say ---------------------------------------------------------------------- */
 
-static void members_fence(struct control *c, const struct message_member *m)
+static void membership_fence(struct control *c, const struct message_member *m)
 {
 	struct text t = {.length = 0};
 
@@ -355,11 +358,11 @@ static void members_fence(struct control *c, const struct message_member *m)
 	text_add(&t, " belongs to ");
 	text_add_addr(&t, &m->addr);
 	text_add(&t, " now: start this node with --node auto, or with a free number");
-	control_log(c, CONTROL_LOG_ERROR, &t);
+	env_log(c, CONTROL_LOG_ERROR, &t);
 }
 
 /* A report of this node that is wrong: refutes it with a higher incarnation. */
-static void members_refute(struct control *c, const struct message_member *m)
+static void membership_refute(struct control *c, const struct message_member *m)
 {
 	struct node *self = c->cluster->self;
 	bool better = m->incarnation == self->member_incarnation && m->state == MEMBER_ALIVE;
@@ -368,25 +371,25 @@ static void members_refute(struct control *c, const struct message_member *m)
 		return;
 	if (c->cluster->members.dynamic && !net_addr_equal(&m->addr, &self->addr)) {
 		if (m->state <= MEMBER_SUSPECT)
-			members_fence(c, m);
+			membership_fence(c, m);
 		return;
 	}
 	c->counters.members_refuted++;
 	self->died |= m->state == MEMBER_DEAD;
-	members_set(c, self, m->incarnation + 1, MEMBER_ALIVE);
-	peers_hello_all(c);
+	membership_set(c, self, m->incarnation + 1, MEMBER_ALIVE);
+	handshake_hello_all(c);
 }
 
 /* A report that a node is dead makes it suspect here, if it lives here: so it has time to refute.
  * Members that saw it die have reported the suspicion before. A node that returns from a partition
  * takes all others for dead. */
-static enum member_state members_believe(const struct node *n, const struct message_member *m)
+static enum member_state membership_believe(const struct node *n, const struct message_member *m)
 {
-	return m->state == MEMBER_DEAD && members_live(n) ? MEMBER_SUSPECT
-							  : (enum member_state)m->state;
+	return m->state == MEMBER_DEAD && membership_live(n) ? MEMBER_SUSPECT
+							     : (enum member_state)m->state;
 }
 
-void members_take(struct control *c, const struct message_member *m)
+void membership_take(struct control *c, const struct message_member *m)
 {
 	struct node *n = peers_node(c, m->node);
 	enum member_state state;
@@ -396,23 +399,23 @@ void members_take(struct control *c, const struct message_member *m)
 		return;
 	}
 	if (n == c->cluster->self) {
-		members_refute(c, m);
+		membership_refute(c, m);
 		return;
 	}
-	state = members_believe(n, m);
+	state = membership_believe(n, m);
 	if (m->incarnation < n->member_incarnation ||
 	    (m->incarnation == n->member_incarnation && state <= n->member))
 		return;
 	if (c->cluster->members.dynamic && !net_addr_equal(&m->addr, &n->addr))
 		peers_readdress(c, n, &m->addr);
 	n->rails = m->rails;
-	members_set(c, n, m->incarnation, state);
+	membership_set(c, n, m->incarnation, state);
 }
 
-bool members_hello(struct control *c, struct node *n, const struct message_hello *h)
+bool membership_hello(struct control *c, struct node *n, const struct message_hello *h)
 {
 	if (h->incarnation > n->member_incarnation) {
-		members_join(c, n, NULL, h->incarnation);
+		membership_join(c, n, NULL, h->incarnation);
 		return true;
 	}
 	if (h->incarnation == n->member_incarnation && n->member == MEMBER_ALIVE)
@@ -424,7 +427,7 @@ bool members_hello(struct control *c, struct node *n, const struct message_hello
 	return false;
 }
 
-void members_init(struct control *c)
+void membership_init(struct control *c)
 {
 	struct members *m = &c->cluster->members;
 
@@ -435,10 +438,10 @@ void members_init(struct control *c)
 		memcpy(m->seeds, c->config.seeds, sizeof(m->seeds[0]) * m->seeds_count);
 	for (uint32_t i = 0; i < c->config.nodes && !m->dynamic; i++)
 		c->cluster->peers.nodes[i].member = MEMBER_ALIVE; /* presumed */
-	members_record(c, c->cluster->self, c->config.incarnation ? c->config.incarnation : 1,
-		       MEMBER_ALIVE);
+	membership_record(c, c->cluster->self, c->config.incarnation ? c->config.incarnation : 1,
+			  MEMBER_ALIVE);
 	m->changed_ns = c->now_ns;
 	m->epoch = c->cluster->self->member_incarnation;
-	members_view(c);
+	membership_view(c);
 	m->before_count = 0;
 }

@@ -3,8 +3,8 @@
  * The members of the cluster: a table of all known nodes, each with a state and an incarnation.
  * Reports about a node are ordered, so tables with the same reports are equal, in whatever order
  * they came. The live members (alive or suspect) share the directory (ownership.h). A failure
- * detector calls members_join, members_suspect and members_leave: gossip.c here; a service outside
- * could call the same. It must not know objects.
+ * detector calls membership_join, membership_suspect and membership_leave: gossip.c here; a service
+ * outside could call the same. It must not know objects.
  *
  * A. Das, I. Gupta, A. Motivala, SWIM, DSN 2002: suspicion, incarnations, refutation.
  */
@@ -60,56 +60,56 @@ struct members {
 };
 
 struct control_config;
-void members_carve(struct members *m, struct arena *a, const struct control_config *config);
-void members_init(struct control *c);
+void membership_carve(struct members *m, struct arena *a, const struct control_config *config);
+void membership_init(struct control *c);
 
 /* ---- the source of news ---- */
 
 /* The node is alive in this incarnation. addr NULL: as known. */
-void members_join(struct control *c, struct node *n, const struct net_addr *addr,
-		  uint64_t incarnation);
+void membership_join(struct control *c, struct node *n, const struct net_addr *addr,
+		     uint64_t incarnation);
 /* The node will be suspect unless a member hears from it soon; one has. */
-void members_doubt(struct control *c, struct node *n);
-void members_trust(struct control *c, struct node *n);
+void membership_doubt(struct control *c, struct node *n);
+void membership_trust(struct control *c, struct node *n);
 /* The node is suspect: dead after suspect_ns, unless it refutes that. */
-void members_suspect(struct control *c, struct node *n);
+void membership_suspect(struct control *c, struct node *n);
 /* The node's incarnation has ended: MEMBER_DEAD or MEMBER_LEFT. */
-void members_leave(struct control *c, struct node *n, uint64_t incarnation,
-		   enum member_state state);
+void membership_leave(struct control *c, struct node *n, uint64_t incarnation,
+		      enum member_state state);
 
 /* ---- the table ---- */
 
-bool members_live(const struct node *n);
+bool membership_live(const struct node *n);
 /* Whether this node sees at most half of the members that have not left: it may be cut off from the
  * rest, which may decide otherwise. */
-bool members_minority(const struct control *c);
+bool membership_minority(const struct control *c);
 /* directory_out.down: milliseconds, rounded up, since the node is considered dead; 0: it is not. */
-uint64_t members_down_ms(void *arg, uint32_t node);
+uint64_t membership_down_ms(void *arg, uint32_t node);
 /* Whether we have a number. */
-bool members_joined(const struct control *c);
+bool membership_joined(const struct control *c);
 /* A report about a member. Old ones have no effect. */
-void members_take(struct control *c, const struct message_member *m);
+void membership_take(struct control *c, const struct message_member *m);
 /* A node's HELLO. False: its incarnation has ended; the node is told so. */
-bool members_hello(struct control *c, struct node *n, const struct message_hello *h);
+bool membership_hello(struct control *c, struct node *n, const struct message_hello *h);
 /* Its connection has ended. */
-void members_lost(struct control *c, struct node *n);
+void membership_lost(struct control *c, struct node *n);
 /* Tells the other members that this control ends: MEMBER_LEFT or MEMBER_RESTING. */
-void members_say_end(struct control *c, enum member_state state);
+void membership_say_end(struct control *c, enum member_state state);
 /* The last connection with another node was lost; the first one is up again. Then this node begins
  * a new incarnation: the others may have considered it dead, and given its ids away. */
-void members_cut_off(struct control *c);
-void members_reached(struct control *c);
+void membership_cut_off(struct control *c);
+void membership_reached(struct control *c);
 /* Whether a report of the node has come; otherwise it is only in the configured list. */
-bool members_known(const struct node *n);
-void members_describe(const struct node *n, struct message_member *out);
-uint64_t members_digest(const struct control *c);
+bool membership_known(const struct node *n);
+void membership_describe(const struct node *n, struct message_member *out);
+uint64_t membership_digest(const struct control *c);
 /* Changes an entry of the table, and the digest, without further effects. */
-void members_record(struct control *c, struct node *n, uint64_t incarnation,
-		    enum member_state state);
+void membership_record(struct control *c, struct node *n, uint64_t incarnation,
+		       enum member_state state);
 /* Once per turn: makes the view, and passes news on. */
-void members_pump(struct control *c);
+void membership_pump(struct control *c);
 /* The epoch of announcements to a node. It rises whenever that node may have lost announcements of
  * this one. Greater than all of earlier incarnations. */
-uint64_t members_epoch(const struct control *c, const struct node *n);
+uint64_t membership_epoch(const struct control *c, const struct node *n);
 
 #endif

@@ -64,7 +64,7 @@ static uint32_t ownership_remembered(struct control *c, const struct object_id *
 	return o->node;
 }
 
-struct node *control_shard(struct control *c, const struct object_id *id)
+struct node *ownership_shard(struct control *c, const struct object_id *id)
 {
 	uint32_t owner;
 
@@ -100,7 +100,8 @@ struct node *ownership_stand_in(struct control *c, const struct object_id *id,
 		struct node *n = peers_node(c, nodes[i]);
 		uint64_t weight = ownership_weight(nodes[i], id);
 
-		if (weight >= below || weight < most || n == c->cluster->self || !members_live(n))
+		if (weight >= below || weight < most || n == c->cluster->self ||
+		    !membership_live(n))
 			continue;
 		most = weight;
 		best = n;
@@ -117,7 +118,7 @@ struct node *ownership_backup(struct control *c, const struct object_id *id)
 		struct node *n = peers_node(c, c->cluster->members.live[i]);
 		uint64_t weight = ownership_weight(n->number, id);
 
-		if (n == c->cluster->self || !members_live(n) || c->now_ns < n->unkept_ns ||
+		if (n == c->cluster->self || !membership_live(n) || c->now_ns < n->unkept_ns ||
 		    (best && weight < most))
 			continue;
 		most = weight;
@@ -126,10 +127,10 @@ struct node *ownership_backup(struct control *c, const struct object_id *id)
 	return best;
 }
 
-bool control_is_shard(const struct control *c, const struct node *n)
+bool ownership_is_shard(const struct control *c, const struct node *n)
 {
 	if (!ownership_fixed(c))
-		return members_joined(c) && !join_is_guest(c, n) && members_live(n);
+		return membership_joined(c) && !join_is_guest(c, n) && membership_live(n);
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		if (c->cluster->shard_nodes[i] == n->number)
 			return true;
@@ -141,7 +142,7 @@ struct node *ownership_next(struct control *c, uint32_t *cursor)
 	if (ownership_fixed(c))
 		return *cursor < c->config.shards ? peers_node(c, c->cluster->shard_nodes[*cursor])
 						  : NULL;
-	while (*cursor < c->config.nodes && !members_live(peers_node(c, *cursor)))
+	while (*cursor < c->config.nodes && !membership_live(peers_node(c, *cursor)))
 		++*cursor;
 	return peers_node(c, *cursor);
 }
@@ -177,7 +178,7 @@ void ownership_redirect(struct control *c, struct node *n, uint64_t request)
 {
 	struct message m = {.kind = MESSAGE_REDIRECT, .request = request};
 
-	m.members.digest = members_digest(c);
+	m.members.digest = membership_digest(c);
 	c->counters.redirects++;
 	peers_send(c, n, &m);
 }

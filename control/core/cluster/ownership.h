@@ -12,8 +12,8 @@ struct node;
 struct object_id;
 
 /* The shard owner of an id; whether a node owns a shard. */
-struct node *control_shard(struct control *c, const struct object_id *id);
-bool control_is_shard(const struct control *c, const struct node *n);
+struct node *ownership_shard(struct control *c, const struct object_id *id);
+bool ownership_is_shard(const struct control *c, const struct node *n);
 
 /* Whether this node has become the owner of the id, and some members have not announced all of
  * their objects yet (settle.c). */

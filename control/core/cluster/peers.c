@@ -103,7 +103,7 @@ static void peers_say_unlike(struct control *c, struct node *n, uint32_t rail)
 	text_add_number(&t, rail);
 	text_add(&t, " is not used, its addresses here and there are of IPv4 and IPv6: give both "
 		     "nodes' --port addresses of one family");
-	control_log(c, CONTROL_LOG_WARNING, &t);
+	env_log(c, CONTROL_LOG_WARNING, &t);
 }
 
 void peers_open_rails(struct control *c, struct conn *conn)
@@ -157,7 +157,7 @@ static void peers_fire(struct control *c, struct timer *t)
 	struct link *l = list_item(t, struct link, timer);
 
 	if (l->state == LINK_UP)
-		peers_greet(c, peers_conn(c, l->worker, l->conn));
+		handshake_greet(c, peers_conn(c, l->worker, l->conn));
 	else if (l->state == LINK_CLOSED && l->wanted && c->attached)
 		peers_open(c, l);
 }
@@ -219,9 +219,9 @@ static bool peers_needs(struct control *c, const struct link *l)
 	if (!list_empty(&n->calls) || c->cluster->ops->link_wanted(c, l) || gossip_watches(c, n))
 		return true;
 	if (c->config.shards > 0 &&
-	    (control_is_shard(c, c->cluster->self) || control_is_shard(c, n)))
+	    (ownership_is_shard(c, c->cluster->self) || ownership_is_shard(c, n)))
 		return true;
-	return n->state == NODE_DOWN && members_live(n);
+	return n->state == NODE_DOWN && membership_live(n);
 }
 
 static void peers_link_lost(struct control *c, struct link *l)
@@ -241,11 +241,11 @@ static void peers_link_lost(struct control *c, struct link *l)
 	l->wanted |= peers_needs(c, l);
 	if (l->attempts < 16)
 		l->attempts++;
-	timers_set(&c->timers, &l->timer, c->now_ns + control_backoff(c, l->attempts), peers_fire);
+	timers_set(&c->timers, &l->timer, c->now_ns + env_backoff(c, l->attempts), peers_fire);
 	if (l == l->node->main)
-		members_lost(c, l->node);
+		membership_lost(c, l->node);
 	if (l == l->node->main && was_up)
-		members_cut_off(c);
+		membership_cut_off(c);
 }
 
 void peers_unlink(struct control *c, struct node *n)
@@ -269,7 +269,7 @@ void peers_unlink(struct control *c, struct node *n)
  * then if it may come back. 0: not at all. */
 static unsigned peers_claim(const struct node *n)
 {
-	if (members_live(n))
+	if (membership_live(n))
 		return 3;
 	return n->guest ? 2 : n->member != MEMBER_NONE;
 }
@@ -358,7 +358,7 @@ void peers_rebind(struct control *c, struct conn *conn, struct node *n)
 	old->state = LINK_CLOSED;
 	old->conn = 0;
 	if (conn->owed)
-		peers_greet(c, conn);
+		handshake_greet(c, conn);
 	if (join_is_guest(c, old->node))
 		join_forget(c, old->node);
 }
@@ -426,7 +426,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		text_add(&t, "closed a connection from ");
 		text_add_addr(&t, &r->peer.addr);
 		text_add(&t, n ? ": the table of links is full" : ": no node of the list is there");
-		control_log(c, CONTROL_LOG_WARNING, &t);
+		env_log(c, CONTROL_LOG_WARNING, &t);
 		peers_close_conn(c, worker, r->peer.conn);
 		return;
 	}
@@ -442,7 +442,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 	if (r->peer.rtt_us > 0)
 		linkstats_saw_hop(&c->cluster->links, n->number, UINT64_C(500) * r->peer.rtt_us);
 	if (l == n->main)
-		members_reached(c);
+		membership_reached(c);
 	l->state = LINK_UP;
 	l->conn = r->peer.conn;
 	l->attempts = 0;
@@ -451,7 +451,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 	if (l == n->main) {
 		peers_watch_link(c, l);
 		n->incarnation = r->peer.incarnation;
-		peers_hello(c, l->conn, MESSAGE_ANNOUNCE_NONE);
+		handshake_greeting(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	} else {
 		peers_open_rails(c, conn);
 		c->cluster->ops->link_up(c, n);
@@ -540,7 +540,7 @@ void peers_attach(struct control *c)
 		struct node *n = peers_node(c, i);
 
 		if (n != c->cluster->self && c->config.shards > 0 &&
-		    (control_is_shard(c, c->cluster->self) || control_is_shard(c, n)))
+		    (ownership_is_shard(c, c->cluster->self) || ownership_is_shard(c, n)))
 			peers_link(c, n, 0, 0);
 	}
 	gossip_connect(c);

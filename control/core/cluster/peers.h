@@ -123,7 +123,7 @@ void peers_detach(struct control *c);
 void peers_attach(struct control *c);
 
 /* The node that sent the message, or NULL: ignore it. HELLOs are handled here. */
-struct node *peers_message(struct control *c, uint32_t conn, const struct message *m);
+struct node *handshake_message(struct control *c, uint32_t conn, const struct message *m);
 
 /* Sends to a node, or to this one; opens a connection when there is none. False: the message did
  * not leave. */
@@ -145,14 +145,14 @@ void peers_sever(struct control *c, const struct node *n);
 void peers_rebind(struct control *c, struct conn *conn, struct node *n);
 void peers_readdress(struct control *c, struct node *n, const struct net_addr *addr);
 void peers_unlink(struct control *c, struct node *n);
-void peers_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
-		  const char *why);
+void handshake_refuse(struct control *c, struct conn *conn, const struct message_hello *hello,
+		      const char *why);
 /* Sends a HELLO that assigns the peer a number. */
 void peers_give(struct control *c, uint32_t conn, uint32_t number);
 /* Sends HELLO on all connections: something in it has changed. */
-void peers_hello_all(struct control *c);
+void handshake_hello_all(struct control *c);
 /* This node has a number now: sends HELLO on all connections. */
-void peers_joined(struct control *c);
+void handshake_joined(struct control *c);
 
 /* Notes this node's rails, as the dataplane names them; asks for a path of a connection on each
  * rail that both nodes have. */
@@ -160,8 +160,8 @@ void peers_own_rails(struct control *c);
 void peers_open_rails(struct control *c, struct conn *conn);
 
 /* Between peers.c and handshake.c: owes a HELLO on the connection, and sends it now or soon. */
-void peers_hello(struct control *c, uint32_t handle, enum message_announce announce);
-void peers_greet(struct control *c, struct conn *conn);
+void handshake_greeting(struct control *c, uint32_t handle, enum message_announce announce);
+void handshake_greet(struct control *c, struct conn *conn);
 void peers_greet_later(struct control *c, struct link *l);
 void peers_close_conn(struct control *c, unsigned worker, uint32_t handle);
 

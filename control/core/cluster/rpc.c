@@ -10,12 +10,12 @@ enum {
 };
 enum { CALLS_SOON = 4, CALLS_SOON_MORE = 10 }; /* pauses of up to 160 ms, for 1.5 s in all */
 
-void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
+void rpc_carve(struct calls *cs, struct arena *a, uint32_t calls_max)
 {
 	pool_carve(&cs->pool, a, sizeof(struct call), calls_max);
 }
 
-static void calls_transmit(struct control *c, struct call *call)
+static void rpc_transmit(struct control *c, struct call *call)
 {
 	struct message *m = &call->message;
 
@@ -27,7 +27,7 @@ static void calls_transmit(struct control *c, struct call *call)
 		m->have.value = NULL;
 }
 
-static void calls_plan_count(struct control *c, const struct call *call, int32_t by)
+static void rpc_plan_count(struct control *c, const struct call *call, int32_t by)
 {
 	if (call->message.kind != MESSAGE_COMBINE)
 		return;
@@ -35,49 +35,49 @@ static void calls_plan_count(struct control *c, const struct call *call, int32_t
 	call->node->plans += (uint32_t)by;
 }
 
-bool calls_plans_full(const struct control *c)
+bool rpc_plans_full(const struct control *c)
 {
 	return c->cluster->calls.plans >= CALLS_PLANS_MAX;
 }
 
-bool calls_plan_fits(const struct control *c, const struct node *n)
+bool rpc_plan_fits(const struct control *c, const struct node *n)
 {
-	return !calls_plans_full(c) && n->plans < CALLS_PLANS_NODE_MAX;
+	return !rpc_plans_full(c) && n->plans < CALLS_PLANS_NODE_MAX;
 }
 
-static void calls_free(struct control *c, struct call *call)
+static void rpc_free(struct control *c, struct call *call)
 {
-	calls_plan_count(c, call, -1);
+	rpc_plan_count(c, call, -1);
 	timers_cancel(&c->timers, &call->timer);
 	list_remove(&call->of_node);
 	call->message.request = 0; /* no answer finds it any more */
 	pool_give(&c->cluster->calls.pool, call);
 }
 
-static void calls_fire(struct control *c, struct timer *t);
+static void rpc_fire(struct control *c, struct timer *t);
 
-static void calls_retry(struct control *c, struct call *call, uint64_t pause_ns)
+static void rpc_retry(struct control *c, struct call *call, uint64_t pause_ns)
 {
 	uint64_t at = c->now_ns + pause_ns;
 
 	timers_set(&c->timers, &call->timer, at < call->deadline_ns ? at : call->deadline_ns,
-		   calls_fire);
+		   rpc_fire);
 }
 
-static void calls_rearm(struct control *c, struct call *call)
+static void rpc_rearm(struct control *c, struct call *call)
 {
-	calls_retry(c, call, c->config.retry_ns);
+	rpc_retry(c, call, c->config.retry_ns);
 }
 
 /* The node is alive, but cannot answer the request yet. */
-static void calls_later(struct control *c, struct call *call)
+static void rpc_later(struct control *c, struct call *call)
 {
-	calls_retry(c, call, control_backoff(c, ++call->redirects));
+	rpc_retry(c, call, env_backoff(c, ++call->redirects));
 }
 
 /* Retries after a short, constant pause for a while: both nodes will soon have the same view of the
  * members, or the owner will be settled (settle.c). Growing pauses would double the delay. */
-static void calls_soon(struct control *c, struct call *call)
+static void rpc_soon(struct control *c, struct call *call)
 {
 	uint32_t count = ++call->redirects;
 
@@ -85,31 +85,31 @@ static void calls_soon(struct control *c, struct call *call)
 		count -= CALLS_SOON_MORE;
 	else if (count > CALLS_SOON)
 		count = CALLS_SOON;
-	calls_retry(c, call, control_backoff(c, count));
+	rpc_retry(c, call, env_backoff(c, count));
 }
 
-static void calls_fire(struct control *c, struct timer *t)
+static void rpc_fire(struct control *c, struct timer *t)
 {
 	struct call *call = list_item(t, struct call, timer);
 
 	if (c->now_ns >= call->deadline_ns) {
 		call->end(c, call, NULL);
-		calls_free(c, call);
+		rpc_free(c, call);
 		return;
 	}
-	calls_transmit(c, call);
-	calls_rearm(c, call);
+	rpc_transmit(c, call);
+	rpc_rearm(c, call);
 }
 
-static void calls_number(struct control *c, struct call *call)
+static void rpc_number(struct control *c, struct call *call)
 {
 	c->cluster->calls.count++;
 	call->message.request = c->cluster->calls.count << CALLS_INDEX_BITS |
 				pool_index(&c->cluster->calls.pool, call);
 }
 
-struct call *calls_start(struct control *c, struct node *n, const struct message *m,
-			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner)
+struct call *rpc_start(struct control *c, struct node *n, const struct message *m,
+		       uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner)
 {
 	struct call *call = pool_take(&c->cluster->calls.pool);
 
@@ -117,8 +117,8 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 		return NULL;
 	call->node = n;
 	call->message = *m;
-	calls_plan_count(c, call, 1);
-	calls_number(c, call);
+	rpc_plan_count(c, call, 1);
+	rpc_number(c, call);
 	if (m->kind == MESSAGE_GET && m->get.why == MESSAGE_GET_LOCATE)
 		call->message.request |= CALLS_LOCATE;
 	call->value_slot = value_slot;
@@ -127,27 +127,27 @@ struct call *calls_start(struct control *c, struct node *n, const struct message
 	call->end = end;
 	call->owner = owner;
 	list_append(&n->calls, &call->of_node);
-	calls_transmit(c, call);
-	calls_rearm(c, call);
+	rpc_transmit(c, call);
+	rpc_rearm(c, call);
 	call->sent_ns = n == c->cluster->self ? 0 : c->now_ns;
 	return call;
 }
 
-void calls_reuse(struct control *c, struct call *call, bool later)
+void rpc_reuse(struct control *c, struct call *call, bool later)
 {
-	calls_number(c, call);
+	rpc_number(c, call);
 	call->sent_ns = 0;
 	if (!later)
-		calls_transmit(c, call);
+		rpc_transmit(c, call);
 }
 
-void calls_cancel(struct control *c, struct call *call)
+void rpc_cancel(struct control *c, struct call *call)
 {
 	if (call)
-		calls_free(c, call);
+		rpc_free(c, call);
 }
 
-static struct call *calls_find(struct control *c, const struct node *n, uint64_t request)
+static struct call *rpc_find(struct control *c, const struct node *n, uint64_t request)
 {
 	uint32_t index = (uint32_t)(request & CALLS_INDEX_MASK);
 	struct call *call;
@@ -159,7 +159,7 @@ static struct call *calls_find(struct control *c, const struct node *n, uint64_t
 }
 
 /* Measures the round trip of a request that is answered at once. A value with it shows the rate. */
-static void calls_measure(struct control *c, const struct call *call)
+static void rpc_measure(struct control *c, const struct call *call)
 {
 	const struct message *m = &call->message;
 	uint32_t node = call->node->number;
@@ -175,39 +175,39 @@ static void calls_measure(struct control *c, const struct call *call)
 	else if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_STREAM)
 		linkstats_saw_start(&c->cluster->links, node, taken_ns);
 	if (m->kind == MESSAGE_STREAM)
-		watch_saw_answer(&c->cluster->watches, taken_ns);
+		stall_saw_answer(&c->cluster->watches, taken_ns);
 }
 
-void calls_answer(struct control *c, struct node *n, const struct message *m)
+void rpc_answer(struct control *c, struct node *n, const struct message *m)
 {
-	struct call *call = calls_find(c, n, m->request);
+	struct call *call = rpc_find(c, n, m->request);
 
 	if (call == NULL || message_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
 		c->cluster->ops->late_answer(c, n, m);
 		return;
 	}
-	calls_measure(c, call);
+	rpc_measure(c, call);
 	if (!call->end(c, call, m))
-		calls_free(c, call);
+		rpc_free(c, call);
 	else if (m->kind == MESSAGE_REPLY) /* not now */
-		calls_later(c, call);
+		rpc_later(c, call);
 	else
-		calls_rearm(c, call);
+		rpc_rearm(c, call);
 }
 
-void calls_resend(struct control *c, struct node *n)
+void rpc_resend(struct control *c, struct node *n)
 {
 	list_each(l, after, &n->calls)
 	{
 		struct call *call = list_item(l, struct call, of_node);
 
-		calls_transmit(c, call);
-		calls_rearm(c, call);
+		rpc_transmit(c, call);
+		rpc_rearm(c, call);
 	}
 }
 
-void calls_gone(struct control *c, struct node *n)
+void rpc_gone(struct control *c, struct node *n)
 {
 	list_each(l, after, &n->calls)
 	{
@@ -218,24 +218,24 @@ void calls_gone(struct control *c, struct node *n)
 		    (kind != MESSAGE_STAT || call->message.object.generation == 0))
 			continue;
 		call->deadline_ns = c->now_ns;
-		timers_set(&c->timers, &call->timer, c->now_ns, calls_fire);
+		timers_set(&c->timers, &call->timer, c->now_ns, rpc_fire);
 	}
 }
 
-void calls_redirected(struct control *c, struct node *n, const struct message *m)
+void rpc_redirected(struct control *c, struct node *n, const struct message *m)
 {
-	struct call *call = calls_find(c, n, m->request);
+	struct call *call = rpc_find(c, n, m->request);
 
 	if (call == NULL || message_id(&call->message) == NULL) {
 		c->counters.messages_unexpected++;
 		return;
 	}
-	if (m->members.digest != members_digest(c))
+	if (m->members.digest != membership_digest(c))
 		gossip_probe(c, n);
-	calls_soon(c, call);
+	rpc_soon(c, call);
 }
 
-void calls_move(struct control *c)
+void rpc_move(struct control *c)
 {
 	for (uint32_t i = 0; i < c->cluster->calls.pool.fresh; i++) {
 		struct call *call = pool_at(&c->cluster->calls.pool, i);
@@ -244,7 +244,7 @@ void calls_move(struct control *c)
 
 		if (call->message.request == 0 || id == NULL)
 			continue;
-		owner = control_shard(c, id);
+		owner = ownership_shard(c, id);
 		if (owner == call->node)
 			continue;
 		list_remove(&call->of_node);
@@ -256,8 +256,8 @@ void calls_move(struct control *c)
 			call->message.get.epoch = 0;
 		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_HOLD ||
 		    call->message.kind == MESSAGE_RECALL)
-			call->cookie = members_epoch(c, owner);
-		calls_transmit(c, call);
-		calls_rearm(c, call);
+			call->cookie = membership_epoch(c, owner);
+		rpc_transmit(c, call);
+		rpc_rearm(c, call);
 	}
 }

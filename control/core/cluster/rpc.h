@@ -47,35 +47,35 @@ struct calls {
 	uint32_t plans; /* open COMBINEs, of all nodes */
 };
 
-void calls_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
+void rpc_carve(struct calls *cs, struct arena *a, uint32_t calls_max);
 
 /* Sends m (kind and body set) to a node. Returns the call, or NULL when too many are open. The end
  * is never told from within. timeout_ns UINT64_MAX: no deadline. */
-struct call *calls_start(struct control *c, struct node *n, const struct message *m,
-			 uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner);
-void calls_cancel(struct control *c, struct call *call);
+struct call *rpc_start(struct control *c, struct node *n, const struct message *m,
+		       uint32_t value_slot, uint64_t timeout_ns, call_end *end, void *owner);
+void rpc_cancel(struct control *c, struct call *call);
 /* Whether one more COMBINE to the node fits beside the open ones. A plan has thousands of them:
  * more at a time than the dataplane has slots for messages would be lost, and other messages with
  * them.
  */
-bool calls_plan_fits(const struct control *c, const struct node *n);
-bool calls_plans_full(const struct control *c); /* whatever the node */
+bool rpc_plan_fits(const struct control *c, const struct node *n);
+bool rpc_plans_full(const struct control *c); /* whatever the node */
 /* Continues a call as another request, which its message holds now; its end must return true. Sends
  * it now, or later, after retry_ns. */
-void calls_reuse(struct control *c, struct call *call, bool later);
+void rpc_reuse(struct control *c, struct call *call, bool later);
 
 /* An answer from a node; ignored when nothing waits for it. */
-void calls_answer(struct control *c, struct node *n, const struct message *m);
+void rpc_answer(struct control *c, struct node *n, const struct message *m);
 
 /* REDIRECT: the node does not own the id. */
-void calls_redirected(struct control *c, struct node *n, const struct message *m);
+void rpc_redirected(struct control *c, struct node *n, const struct message *m);
 /* The members have changed: sends open requests to the present owners of their ids. */
-void calls_move(struct control *c);
+void rpc_move(struct control *c);
 
 /* The node is dead: calls that only it can answer end. */
-void calls_gone(struct control *c, struct node *n);
+void rpc_gone(struct control *c, struct node *n);
 
 /* A connection to the node has come up: sends all its calls again. */
-void calls_resend(struct control *c, struct node *n);
+void rpc_resend(struct control *c, struct node *n);
 
 #endif

@@ -24,7 +24,7 @@
 
 uint64_t settle_mark(const struct node *n)
 {
-	uint64_t words[3] = {n->number, members_live(n), n->member_incarnation};
+	uint64_t words[3] = {n->number, membership_live(n), n->member_incarnation};
 
 	return n->member_incarnation || n->member > MEMBER_ALIVE
 		       ? XXH3_64bits_withSeed(words, sizeof(words), 1)
@@ -40,7 +40,7 @@ static void settle_end(struct control *c)
 /* Whether no member sends ANNOUNCED with a view: a node alone, or configured owners. */
 static bool settle_by_time(const struct control *c)
 {
-	return c->config.shards > 0 || c->cluster->members.live_count < 2 || !members_joined(c);
+	return c->config.shards > 0 || c->cluster->members.live_count < 2 || !membership_joined(c);
 }
 
 static void settle_say(struct control *c)
@@ -56,7 +56,7 @@ static void settle_say(struct control *c)
 	text_add_number(&t, missing);
 	text_add(&t, c->cluster->members.unheard > 1 ? " and others have" : " has");
 	text_add(&t, " not told in time all that it holds: an id of those may be taken again");
-	control_log(c, CONTROL_LOG_WARNING, &t);
+	env_log(c, CONTROL_LOG_WARNING, &t);
 }
 
 static void settle_fire(struct control *c, struct timer *t)
@@ -97,8 +97,8 @@ void settle_heard(struct control *c, struct node *n, uint64_t view)
 
 	if (view)
 		n->heard_view = view;
-	if (m->settled || m->changed || n->heard || n->heard_view != m->view || !members_live(n) ||
-	    settle_by_time(c))
+	if (m->settled || m->changed || n->heard || n->heard_view != m->view ||
+	    !membership_live(n) || settle_by_time(c))
 		return;
 	n->heard = true;
 	m->unheard--;

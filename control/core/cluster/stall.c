@@ -10,7 +10,7 @@ enum {
 	WATCH_PATIENCE = 4,
 };
 
-static uint64_t watch_patience(const struct watches *ws)
+static uint64_t stall_patience(const struct watches *ws)
 {
 	uint64_t ns = WATCH_PATIENCE * ws->answer_ns;
 
@@ -19,7 +19,7 @@ static uint64_t watch_patience(const struct watches *ws)
 	return ns < WATCH_SILENT_MAX_NS ? ns : WATCH_SILENT_MAX_NS;
 }
 
-void watch_saw_answer(struct watches *ws, uint64_t ns)
+void stall_saw_answer(struct watches *ws, uint64_t ns)
 {
 	if (ns > WATCH_SILENT_MAX_NS)
 		ns = WATCH_SILENT_MAX_NS;
@@ -28,20 +28,20 @@ void watch_saw_answer(struct watches *ws, uint64_t ns)
 		ws->answer_ns = ns;
 }
 
-void watch_begin(struct watch *w, uint32_t missing, uint64_t now_ns)
+void stall_begin(struct watch *w, uint32_t missing, uint64_t now_ns)
 {
 	*w = (struct watch){.moved_ns = now_ns, .missing = missing};
 }
 
-enum watch_verdict watch_look(const struct watches *ws, struct watch *w, uint32_t missing,
+enum watch_verdict stall_look(const struct watches *ws, struct watch *w, uint32_t missing,
 			      uint64_t now_ns)
 {
 	if (missing != w->missing) {
-		watch_begin(w, missing, now_ns);
+		stall_begin(w, missing, now_ns);
 		return WATCH_FLOWS;
 	}
 	if (w->asked_ns != 0) {
-		w->silent = now_ns - w->asked_ns >= watch_patience(ws);
+		w->silent = now_ns - w->asked_ns >= stall_patience(ws);
 		return w->silent ? WATCH_SILENT : WATCH_WAITS;
 	}
 	if (now_ns - w->moved_ns < WATCH_QUIET_NS || now_ns < w->retry_ns)
@@ -49,13 +49,13 @@ enum watch_verdict watch_look(const struct watches *ws, struct watch *w, uint32_
 	return WATCH_ASK;
 }
 
-void watch_asked(struct watch *w, uint64_t now_ns)
+void stall_asked(struct watch *w, uint64_t now_ns)
 {
 	if (w->asked_ns == 0)
 		w->asked_ns = now_ns;
 }
 
-void watch_answered(struct watch *w, uint64_t now_ns)
+void stall_answered(struct watch *w, uint64_t now_ns)
 {
 	w->asked_ns = 0;
 	w->silent = false;
@@ -63,12 +63,12 @@ void watch_answered(struct watch *w, uint64_t now_ns)
 	w->answers += w->answers < WATCH_ANSWERS;
 }
 
-uint64_t watch_delay(const struct watches *ws, const struct watch *w, uint64_t now_ns)
+uint64_t stall_delay(const struct watches *ws, const struct watch *w, uint64_t now_ns)
 {
 	uint64_t at = w->moved_ns + WATCH_QUIET_NS;
 
 	if (w->asked_ns != 0)
-		at = w->asked_ns + watch_patience(ws);
+		at = w->asked_ns + stall_patience(ws);
 	else if (w->retry_ns > at)
 		at = w->retry_ns;
 	if (w->silent)

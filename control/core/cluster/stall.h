@@ -20,7 +20,7 @@
 enum watch_verdict {
 	WATCH_FLOWS,  /* chunks came since the last look */
 	WATCH_WAITS,  /* none came: no verdict yet */
-	WATCH_ASK,    /* ask the sender, then call watch_asked */
+	WATCH_ASK,    /* ask the sender, then call stall_asked */
 	WATCH_SILENT, /* the sender was asked, and does not answer */
 };
 
@@ -37,16 +37,16 @@ struct watches {	    /* one per node */
 	uint64_t answer_ns; /* longest recent answer; fades */
 };
 
-void watch_begin(struct watch *w, uint32_t missing, uint64_t now_ns);
+void stall_begin(struct watch *w, uint32_t missing, uint64_t now_ns);
 /* missing: chunks, now. */
-enum watch_verdict watch_look(const struct watches *ws, struct watch *w, uint32_t missing,
+enum watch_verdict stall_look(const struct watches *ws, struct watch *w, uint32_t missing,
 			      uint64_t now_ns);
-void watch_asked(struct watch *w, uint64_t now_ns);
+void stall_asked(struct watch *w, uint64_t now_ns);
 /* The sender has answered that it still sends. */
-void watch_answered(struct watch *w, uint64_t now_ns);
+void stall_answered(struct watch *w, uint64_t now_ns);
 /* A question to a sender was answered after so long. */
-void watch_saw_answer(struct watches *ws, uint64_t ns);
+void stall_saw_answer(struct watches *ws, uint64_t ns);
 /* Until the next look. */
-uint64_t watch_delay(const struct watches *ws, const struct watch *w, uint64_t now_ns);
+uint64_t stall_delay(const struct watches *ws, const struct watch *w, uint64_t now_ns);
 
 #endif

@@ -48,8 +48,8 @@ bool agent_remove(void *arg, uint32_t node, const struct object_id *id, uint64_t
 	m.object.replaced = replaced;
 	/* Long enough: a node that has been forgotten announces its objects again, and learns then
 	 * that they are deleted. */
-	if (calls_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
-			agent_removed, removal))
+	if (rpc_start(c, n, &m, TABLE_SLOT_NONE, 2 * (c->config.forget_ns + c->config.retry_ns),
+		      agent_removed, removal))
 		return true;
 	c->directory->unremoved = n->unremoved = true;
 	return false;
@@ -92,8 +92,8 @@ void agent_suspect(void *arg, uint32_t node)
 
 	if (n == c->cluster->self || n->probing)
 		return;
-	n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, agent_probed,
-				 NULL) != NULL;
+	n->probing =
+		rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, agent_probed, NULL) != NULL;
 	directory_node_silent(&c->directory->shard, node, n->probing);
 }
 

@@ -48,7 +48,7 @@ void backup_crowded(void *arg)
 	text_add_number(&t, c->directory->shard.inline_bytes);
 	text_add(&t, " bytes that this node keeps for them: more of them have no second copy, and "
 		     "end with their node: delete some, or add nodes; see values_refused");
-	control_log(c, CONTROL_LOG_WARNING, &t);
+	env_log(c, CONTROL_LOG_WARNING, &t);
 }
 
 /* The entry that a KEEP is about, if it is still there. */
@@ -156,7 +156,7 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 	memcpy(m.have.name, e->name, sizeof(m.have.name));
 	m.have.meta = e->meta;
 	backup_expect(c, e, n->number);
-	if (calls_start(c, n, &m, TABLE_SLOT_NONE, BACKUP_ANSWER_NS, backup_kept, b))
+	if (rpc_start(c, n, &m, TABLE_SLOT_NONE, BACKUP_ANSWER_NS, backup_kept, b))
 		return true;
 	pool_give(&c->directory->backups.pool, b);
 	backup_done(c, e, n, false);
@@ -170,7 +170,7 @@ void backup_pump(struct control *c)
 	struct pool *entries = &c->directory->shard.entries;
 	uint32_t end = b->sweep == UINT32_MAX ? 0 : b->sweep + BACKUP_STEP;
 
-	if (b->sweep == UINT32_MAX || !members_joined(c))
+	if (b->sweep == UINT32_MAX || !membership_joined(c))
 		return;
 	for (; b->sweep < entries->fresh && b->sweep < end; b->sweep++) {
 		struct entry *e = pool_at(entries, b->sweep);

@@ -91,8 +91,8 @@ static bool evict_remove(struct control *c)
 {
 	struct message m = {.kind = MESSAGE_REMOVE, .object = c->directory->eviction.object};
 
-	return calls_start(c, peers_node(c, c->directory->eviction.node), &m, TABLE_SLOT_NONE,
-			   c->config.retry_ns, evict_removed, NULL) != NULL; /* sent once */
+	return rpc_start(c, peers_node(c, c->directory->eviction.node), &m, TABLE_SLOT_NONE,
+			 c->config.retry_ns, evict_removed, NULL) != NULL; /* sent once */
 }
 
 static bool evict_pinned(struct control *c, struct call *call, const struct message *answer)
@@ -116,5 +116,5 @@ bool evict_start(void *arg, const struct copy *copy, uint32_t pinned)
 	c->directory->eviction.node = copy->node;
 	if (n == c->cluster->self)
 		return (c->cluster->losses & 1) == 0 && evict_remove(c);
-	return calls_start(c, n, &m, TABLE_SLOT_NONE, EVICT_ANSWER_NS, evict_pinned, NULL) != NULL;
+	return rpc_start(c, n, &m, TABLE_SLOT_NONE, EVICT_ANSWER_NS, evict_pinned, NULL) != NULL;
 }

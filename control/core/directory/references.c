@@ -71,14 +71,14 @@ static bool references_lapse(struct control *c, const struct reference *r)
 	m.object.id = r->entry->by_id.id;
 	m.object.generation = r->generation;
 	m.object.lapsed = r->lease.number ? MESSAGE_LAPSED_LEASE : MESSAGE_LAPSED_TIME;
-	return calls_start(c, control_shard(c, &m.object.id), &m, TABLE_SLOT_NONE, UINT64_MAX,
-			   references_deleted, NULL) != NULL;
+	return rpc_start(c, ownership_shard(c, &m.object.id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			 references_deleted, NULL) != NULL;
 }
 
 void references_view(struct control *c)
 {
 	struct references *all = &c->directory->references;
-	bool minority = members_minority(c);
+	bool minority = membership_minority(c);
 
 	if (minority || all->minority)
 		all->minority_ns = c->now_ns;
@@ -101,7 +101,7 @@ static bool references_doubtful(struct control *c, const struct reference *r)
 	return all->minority ||
 	       (all->minority_ns && c->now_ns < all->minority_ns + references_patience(r)) ||
 	       ownership_settling(c, &r->entry->by_id.id) ||
-	       (r->lease.number != 0 && !r->disowned && members_live(peers_node(c, r->node)));
+	       (r->lease.number != 0 && !r->disowned && membership_live(peers_node(c, r->node)));
 }
 
 static void references_fire(struct control *c, struct timer *t)

@@ -104,8 +104,8 @@ static void tombstone_copies_send(struct control *c, struct node *n, const struc
 		n->tombstones_left = true;
 		return;
 	}
-	if (calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, tombstone_copies_acked,
-			NULL) == NULL)
+	if (rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, tombstone_copies_acked,
+		      NULL) == NULL)
 		return;
 	if (n->tombstones_out++ == 0)
 		n->tombstones_ns = c->now_ns;
@@ -133,7 +133,7 @@ void tombstone_copies_pump(struct control *c)
 	struct directory *d = &c->directory->shard;
 	uint32_t end = c->directory->tombstone_copies.sweep + TOMBSTONES_STEP;
 
-	if (!members_joined(c))
+	if (!membership_joined(c))
 		return;
 	while (d->fresh_count > 0 &&
 	       tombstone_copies_send_all(c, &d->tombstones[d->fresh[d->fresh_count - 1]], 0))
@@ -165,9 +165,9 @@ static bool tombstone_copies_ask(struct control *c, struct node *n, const struct
 {
 	bool last = ownership_stand_in(c, &m->tombstone.id, n) == NULL;
 
-	return calls_start(c, n, m, TABLE_SLOT_NONE,
-			   last ? c->config.directory_ns : TOMBSTONES_STAND_NS,
-			   tombstone_copies_replicated, removal) != NULL;
+	return rpc_start(c, n, m, TABLE_SLOT_NONE,
+			 last ? c->config.directory_ns : TOMBSTONES_STAND_NS,
+			 tombstone_copies_replicated, removal) != NULL;
 }
 
 /* Sends the tombstone to the next node in the order of owners. If there is none, the present
@@ -206,7 +206,7 @@ uint32_t tombstone_copies_replicate(struct control *c, const struct tombstone *t
 	for (uint32_t i = 0; i < others; i++) {
 		struct node *n = other[i];
 
-		if (members_live(n))
+		if (membership_live(n))
 			count += tombstone_copies_ask(c, n, &m, removal);
 		else /* of a fixed list */
 			n->tombstones_left = true;
@@ -223,7 +223,7 @@ void tombstone_copies_node_gone(struct control *c, struct node *n)
 		if (call->end != tombstone_copies_replicated)
 			continue;
 		tombstone_copies_pass_on(c, call);
-		calls_cancel(c, call);
+		rpc_cancel(c, call);
 	}
 }
 
@@ -242,5 +242,5 @@ void tombstone_copies_beyond(void *arg, uint32_t node)
 	text_add(&t,
 		 " was away for more deletes than are remembered: it gives up copies that nobody "
 		 "else has told of, as they may have been deleted");
-	control_log(c, CONTROL_LOG_WARNING, &t);
+	env_log(c, CONTROL_LOG_WARNING, &t);
 }

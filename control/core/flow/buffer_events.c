@@ -8,7 +8,7 @@
 #include "room.h"
 #include "events.h"
 
-static struct stage *buffers_find_stage(struct control *c, unsigned worker, uint32_t handle)
+static struct stage *buffer_events_find_stage(struct control *c, unsigned worker, uint32_t handle)
 {
 	struct pool *pool = &c->flow->buffers.stages;
 	struct stage *s;
@@ -19,7 +19,8 @@ static struct stage *buffers_find_stage(struct control *c, unsigned worker, uint
 	return s->handle == handle && s->worker == worker ? s : NULL;
 }
 
-static struct edge *buffers_find_edge(struct control *c, unsigned worker, bool out, uint32_t handle)
+static struct edge *buffer_events_find_edge(struct control *c, unsigned worker, bool out,
+					    uint32_t handle)
 {
 	struct pool *pool = out ? &c->flow->buffers.outs : &c->flow->buffers.ins;
 	struct edge *e;
@@ -30,7 +31,7 @@ static struct edge *buffers_find_edge(struct control *c, unsigned worker, bool o
 	return e->handle == handle && e->stage->worker == worker ? e : NULL;
 }
 
-static void buffers_free_edge(struct control *c, struct edge *e)
+static void buffer_events_free_edge(struct control *c, struct edge *e)
 {
 	list_remove(&e->of_stage);
 	list_remove(&e->of_owner);
@@ -40,22 +41,22 @@ static void buffers_free_edge(struct control *c, struct edge *e)
 	pool_give(e->out ? &c->flow->buffers.outs : &c->flow->buffers.ins, e);
 }
 
-static void buffers_free_lane(struct control *c, struct stage *s)
+static void buffer_events_free_lane(struct control *c, struct stage *s)
 {
 	list_each(l, after, &s->outs)
 	{
-		buffers_free_edge(c, list_item(l, struct edge, of_stage));
+		buffer_events_free_edge(c, list_item(l, struct edge, of_stage));
 	}
 	list_each(l, after, &s->ins)
 	{
-		buffers_free_edge(c, list_item(l, struct edge, of_stage));
+		buffer_events_free_edge(c, list_item(l, struct edge, of_stage));
 	}
 	list_remove(&s->advance);
 	s->handle = 0;
 	pool_give(&c->flow->buffers.stages, s);
 }
 
-static void buffers_free_stage(struct control *c, struct stage *head)
+static void buffer_events_free_stage(struct control *c, struct stage *head)
 {
 	uint32_t slot = head->slot;
 
@@ -65,58 +66,58 @@ static void buffers_free_stage(struct control *c, struct stage *head)
 	c->flow->ops->closed(c, head);
 	for (struct stage *s = head, *next; s; s = next) {
 		next = s->next;
-		buffers_free_lane(c, s);
+		buffer_events_free_lane(c, s);
 	}
 	c->flow->ops->released(c, slot);
 }
 
 /* The worker has dropped the buffer. */
-static void buffers_lane_gone(struct control *c, struct stage *s)
+static void buffer_events_lane_gone(struct control *c, struct stage *s)
 {
 	struct stage *head = s->head;
 
 	if (head->dropping && ++head->dropped == head->lanes)
-		buffers_free_stage(c, head);
+		buffer_events_free_stage(c, head);
 }
 
-static void buffers_dropped(struct control *c, unsigned worker, const struct record *r)
+static void buffer_events_dropped(struct control *c, unsigned worker, const struct record *r)
 {
 	struct stage *s;
 	struct edge *e;
 
 	if (r->flags & RECORD_FLAG_BUFFER) {
-		s = buffers_find_stage(c, worker, r->progress.buffer);
+		s = buffer_events_find_stage(c, worker, r->progress.buffer);
 		if (s)
-			buffers_lane_gone(c, s);
+			buffer_events_lane_gone(c, s);
 		return;
 	}
-	e = buffers_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
+	e = buffer_events_find_edge(c, worker, r->flags & RECORD_FLAG_OUT, r->edge.edge);
 	if (e && e->dropping) {
 		s = e->stage;
-		buffers_free_edge(c, e);
+		buffer_events_free_edge(c, e);
 		if (!s->head->dropping)
 			buffers_settle_stage(c, s);
 	}
 }
 
 /* The worker has no such edge. */
-static void buffers_refused_edge(struct control *c, struct edge *e)
+static void buffer_events_refused_edge(struct control *c, struct edge *e)
 {
 	struct stage *s = e->stage;
 
 	if (!e->dropping) {
 		e->dropping = true; /* so that its owner's end sends no DROP */
 		c->flow->ops->edge_ended(c, e);
-		buffers_free_edge(c, e);
+		buffer_events_free_edge(c, e);
 	} else if (!s->head->dropping) {
-		buffers_free_edge(c, e);
+		buffer_events_free_edge(c, e);
 	}
 	if (!s->head->dropping)
 		buffers_settle_stage(c, s);
 }
 
 /* The worker has refused the buffer. The answer to its DROP ends it, as with the other lanes. */
-static void buffers_refused_stage(struct control *c, struct stage *head)
+static void buffer_events_refused_stage(struct control *c, struct stage *head)
 {
 	if (head->dropping)
 		return;
@@ -124,7 +125,7 @@ static void buffers_refused_stage(struct control *c, struct stage *head)
 	buffers_drop_stage(c, head);
 }
 
-static void buffers_log_refused(struct control *c, unsigned worker, const struct record *r)
+static void buffer_events_log_refused(struct control *c, unsigned worker, const struct record *r)
 {
 	struct text t = {.length = 0};
 
@@ -134,42 +135,42 @@ static void buffers_log_refused(struct control *c, unsigned worker, const struct
 	text_add_number(&t, r->refused.refused_op);
 	text_add(&t, ": ");
 	text_add(&t, reason_name(r->reason));
-	control_log(c, CONTROL_LOG_DEBUG, &t);
+	env_log(c, CONTROL_LOG_DEBUG, &t);
 }
 
-static void buffers_refused(struct control *c, unsigned worker, const struct record *r)
+static void buffer_events_refused(struct control *c, unsigned worker, const struct record *r)
 {
 	struct stage *s = NULL;
 	struct edge *e = NULL;
 
 	c->counters.records_refused++;
-	buffers_log_refused(c, worker, r);
+	buffer_events_log_refused(c, worker, r);
 	switch (r->refused.refused_op) {
 	case COMMAND_BUFFER:
-		s = buffers_find_stage(c, worker, r->refused.id);
+		s = buffer_events_find_stage(c, worker, r->refused.id);
 		if (s)
-			buffers_refused_stage(c, s->head);
+			buffer_events_refused_stage(c, s->head);
 		break;
 	case COMMAND_DROP_BUFFER:
-		s = buffers_find_stage(c, worker, r->refused.id);
+		s = buffer_events_find_stage(c, worker, r->refused.id);
 		if (s)
-			buffers_lane_gone(c, s);
+			buffer_events_lane_gone(c, s);
 		break;
 	case COMMAND_IN:
 	case COMMAND_LOCAL:
-		e = buffers_find_edge(c, worker, false, r->refused.id);
+		e = buffer_events_find_edge(c, worker, false, r->refused.id);
 		break;
 	case COMMAND_OUT:
-		e = buffers_find_edge(c, worker, true, r->refused.id);
+		e = buffer_events_find_edge(c, worker, true, r->refused.id);
 		break;
 	default: /* an ADVANCE or DROP of a buffer or edge that has just ended */
 		break;
 	}
 	if (e)
-		buffers_refused_edge(c, e);
+		buffer_events_refused_edge(c, e);
 }
 
-static uint64_t buffers_readable(const struct stage *s)
+static uint64_t buffer_events_readable(const struct stage *s)
 {
 	uint64_t before_last = (s->size - 1) / s->chunk_bytes * s->chunk_bytes;
 
@@ -178,23 +179,23 @@ static uint64_t buffers_readable(const struct stage *s)
 
 /* Updates the watermark of the object once its first lane is complete; until then the worker of
  * that lane does. */
-static void buffers_watermark(struct control *c, const struct stage *head)
+static void buffer_events_watermark(struct control *c, const struct stage *head)
 {
 	_Atomic uint64_t *watermark = &c->table->slot[head->slot].watermark;
 	const struct stage *s = head;
 	uint64_t ready = 0;
 
-	for (; s && buffers_readable(s) == s->size; s = s->next)
+	for (; s && buffer_events_readable(s) == s->size; s = s->next)
 		ready += s->size;
 	if (s == head)
 		return;
 	if (s)
-		ready += buffers_readable(s);
+		ready += buffer_events_readable(s);
 	if (ready > atomic_load_explicit(watermark, memory_order_relaxed))
 		atomic_store_explicit(watermark, ready, memory_order_release);
 }
 
-static void buffers_progress(struct control *c, struct stage *s, uint64_t ready_bytes)
+static void buffer_events_progress(struct control *c, struct stage *s, uint64_t ready_bytes)
 {
 	const struct stage *head = s->head;
 	bool all = true;
@@ -203,7 +204,7 @@ static void buffers_progress(struct control *c, struct stage *s, uint64_t ready_
 		return;
 	s->ready_bytes = ready_bytes;
 	if (head->next)
-		buffers_watermark(c, head);
+		buffer_events_watermark(c, head);
 	for (s = s->head; s; s = s->next)
 		all = all && s->ready_bytes == s->size;
 	if (all)
@@ -212,7 +213,7 @@ static void buffers_progress(struct control *c, struct stage *s, uint64_t ready_
 		c->flow->ops->progress(c, head->slot);
 }
 
-void buffers_event(struct control *c, unsigned worker, const struct record *r)
+void buffer_events_event(struct control *c, unsigned worker, const struct record *r)
 {
 	struct stage *s;
 	struct edge *e;
@@ -220,28 +221,28 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 	switch (r->op) {
 	case EVENT_PROGRESS:
 	case EVENT_BUFFER_DONE:
-		s = buffers_find_stage(c, worker, r->progress.buffer);
+		s = buffer_events_find_stage(c, worker, r->progress.buffer);
 		if (s)
-			buffers_progress(c, s, r->progress.ready_bytes);
+			buffer_events_progress(c, s, r->progress.ready_bytes);
 		break;
 	case EVENT_IN_DONE:
-		e = buffers_find_edge(c, worker, false, r->edge.edge);
+		e = buffer_events_find_edge(c, worker, false, r->edge.edge);
 		if (e && !e->dropping)
 			c->flow->ops->brought(c, e);
 		break;
 	case EVENT_OUT_DONE:
 	case EVENT_EDGE_FAILED:
-		e = buffers_find_edge(c, worker,
-				      r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
-				      r->edge.edge);
+		e = buffer_events_find_edge(c, worker,
+					    r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
+					    r->edge.edge);
 		if (e && !e->dropping)
 			c->flow->ops->edge_ended(c, e);
 		break;
 	case EVENT_DROPPED:
-		buffers_dropped(c, worker, r);
+		buffer_events_dropped(c, worker, r);
 		break;
 	case EVENT_REFUSED:
-		buffers_refused(c, worker, r);
+		buffer_events_refused(c, worker, r);
 		break;
 	default:
 		c->counters.events_unknown++;
@@ -249,7 +250,7 @@ void buffers_event(struct control *c, unsigned worker, const struct record *r)
 	}
 }
 
-void buffers_detach(struct control *c)
+void buffer_events_detach(struct control *c)
 {
 	for (uint32_t i = 0; i < c->flow->buffers.stages.fresh; i++) {
 		struct stage *s = pool_at(&c->flow->buffers.stages, i);
@@ -260,7 +261,7 @@ void buffers_detach(struct control *c)
 			s->dropping = true;
 			c->flow->ops->lost(c, s);
 		}
-		buffers_free_stage(c, s);
+		buffer_events_free_stage(c, s);
 	}
 	commands_detach(c);
 }

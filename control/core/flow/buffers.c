@@ -430,7 +430,7 @@ static void buffers_skip(uint64_t *map, uint32_t base, uint32_t chunks,
 		if (end > chunks)
 			end = chunks;
 		if (from < end)
-			chunks_set(map, from, end - from);
+			bitmap_set(map, from, end - from);
 	}
 }
 

@@ -119,11 +119,11 @@ struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
 void buffers_drop_edge(struct control *c, struct edge *e);
 
 /* Events about buffers and edges, and refusals. */
-void buffers_event(struct control *c, unsigned worker, const struct record *r);
+void buffer_events_event(struct control *c, unsigned worker, const struct record *r);
 
 /* The dataplane is gone: no worker uses the store any more. Bitmaps of arriving objects go back to
  * their fetches. */
-void buffers_detach(struct control *c);
+void buffer_events_detach(struct control *c);
 
 /* Makes that part of the store the scratch space, empty. */
 void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes);

@@ -28,7 +28,7 @@ static struct agent_member *agents_find(struct control *c, const struct object_i
 
 static void agents_free(struct control *c, struct agent_member *m)
 {
-	calls_cancel(c, m->call);
+	rpc_cancel(c, m->call);
 	list_remove(&m->of_session);
 	idmap_remove(&c->group->agents.by_number, &m->by_number);
 	pool_give(&c->group->agents.pool, m);
@@ -126,12 +126,12 @@ void agents_tell(struct control *c, const struct node *owner)
 		struct message message = {.kind = MESSAGE_GROUP};
 
 		if (!list_linked(&m->of_session) || m->call ||
-		    (owner && control_shard(c, &m->group) != owner))
+		    (owner && ownership_shard(c, &m->group) != owner))
 			continue;
 		message.group.id = m->group;
 		message.group.ask = m->join;
-		m->call = calls_start(c, control_shard(c, &m->group), &message, TABLE_SLOT_NONE,
-				      c->config.directory_ns, agents_announced, m);
+		m->call = rpc_start(c, ownership_shard(c, &m->group), &message, TABLE_SLOT_NONE,
+				    c->config.directory_ns, agents_announced, m);
 	}
 }
 
@@ -151,8 +151,8 @@ void agents_leave(struct control *c, struct list *members)
 		message.group.ask = m->join;
 		message.group.ask.step = GROUP_LEAVE;
 		message.group.ask.flags = GROUP_LOST;
-		calls_start(c, control_shard(c, &m->group), &message, TABLE_SLOT_NONE,
-			    c->config.directory_ns, agents_gone, NULL);
+		rpc_start(c, ownership_shard(c, &m->group), &message, TABLE_SLOT_NONE,
+			  c->config.directory_ns, agents_gone, NULL);
 		agents_free(c, m);
 	}
 }

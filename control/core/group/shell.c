@@ -95,12 +95,12 @@ static bool shell_put_ended(struct control *c, struct call *call, const struct m
 		o->owner = call->node->number + 1;
 		o->owner_epoch = call->cookie;
 		objects_seal(c, s->slot, true);
-		if (objects_unacked(c, s->slot))
-			objects_announce(c, s->slot);
+		if (announce_unacked(c, s->slot))
+			announce_object(c, s->slot);
 	} else if (o) {
-		if (status == -ESTALE && answer->reply.generation <= control_generation_max(c))
-			control_generation_after(c, answer->reply.generation);
-		objects_abandon(c, s->slot, "it could not be put");
+		if (status == -ESTALE && answer->reply.generation <= env_generation_max(c))
+			env_generation_after(c, answer->reply.generation);
+		announce_abandon(c, s->slot, "it could not be put");
 	}
 	shell_idle(c, s);
 	c->group->groups.now_ns = c->now_ns;
@@ -121,25 +121,25 @@ static bool shell_put(void *arg, struct group *g, const char *name, const char *
 	if (c->table == NULL)
 		return false;
 	s = shell_begin(c, g, GROUP_WORK_PUT, name);
-	if (objects_find(c, &id) != TABLE_SLOT_NONE)
+	if (slots_find(c, &id) != TABLE_SLOT_NONE)
 		return shell_later(c, s, -EEXIST);
 	if (t)
-		control_generation_after(c, t->generation);
-	if (objects_insert(c, &id, name, NULL, length, control_generation(c),
-			   c->dataplane.chunk_bytes, OBJECT_CREATING, &s->slot) != 0)
+		env_generation_after(c, t->generation);
+	if (objects_insert(c, &id, name, NULL, length, env_generation(c), c->dataplane.chunk_bytes,
+			   OBJECT_CREATING, &s->slot) != 0)
 		return false;
 	s->generation = c->table->slot[s->slot].generation;
 	memcpy(c->memory + c->table->slot[s->slot].offset, bytes, length);
-	objects_have(c, s->slot, &m);
+	announce_have(c, s->slot, &m);
 	m.have.create = 1;
 	m.have.state = MESSAGE_COPY_COMPLETE;
-	s->call = calls_start(c, control_shard(c, &id), &m, s->slot, c->config.directory_ns,
-			      shell_put_ended, s);
+	s->call = rpc_start(c, ownership_shard(c, &id), &m, s->slot, c->config.directory_ns,
+			    shell_put_ended, s);
 	if (s->call == NULL) {
 		objects_kill(c, s->slot, "");
 		return false;
 	}
-	s->call->cookie = members_epoch(c, s->call->node);
+	s->call->cookie = membership_epoch(c, s->call->node);
 	return true;
 }
 
@@ -175,7 +175,7 @@ static void shell_pull(struct control *c, struct group_shell *s, const struct se
 		const struct session_holder *h = &o->holder[i];
 
 		if (h->complete && h->node < c->config.nodes &&
-		    members_live(peers_node(c, h->node)) &&
+		    membership_live(peers_node(c, h->node)) &&
 		    (holder == NULL || i <= s->tried % SESSION_HOLDERS))
 			holder = peers_node(c, h->node);
 	}
@@ -187,8 +187,8 @@ static void shell_pull(struct control *c, struct group_shell *s, const struct se
 	m.pull.id = o->id;
 	m.pull.generation = o->generation;
 	m.pull.bytes = (uint32_t)o->size;
-	s->call = holder ? calls_start(c, holder, &m, TABLE_SLOT_NONE, c->config.call_ns,
-				       shell_pulled, s)
+	s->call = holder ? rpc_start(c, holder, &m, TABLE_SLOT_NONE, c->config.call_ns,
+				     shell_pulled, s)
 			 : NULL;
 	if (s->call == NULL)
 		shell_read_end(c, s, holder ? -ETIMEDOUT : -ENODATA, NULL, 0);
@@ -211,7 +211,7 @@ static bool shell_read(void *arg, struct group *g, const char *name)
 	struct control *c = arg;
 	struct object_id id = group_id(name);
 	struct group_shell *s = shell_begin(c, g, GROUP_WORK_READ, name);
-	uint32_t slot = c->table ? objects_find(c, &id) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find(c, &id) : TABLE_SLOT_NONE;
 	struct message m = {.kind = MESSAGE_STAT};
 
 	if (slot != TABLE_SLOT_NONE && shell_here(c, slot)) {
@@ -220,8 +220,8 @@ static bool shell_read(void *arg, struct group *g, const char *name)
 		return shell_later(c, s, 0);
 	}
 	m.object.id = id;
-	s->call = calls_start(c, control_shard(c, &id), &m, TABLE_SLOT_NONE, c->config.directory_ns,
-			      shell_read_found, s);
+	s->call = rpc_start(c, ownership_shard(c, &id), &m, TABLE_SLOT_NONE, c->config.directory_ns,
+			    shell_read_found, s);
 	return s->call != NULL;
 }
 
@@ -266,7 +266,7 @@ static bool shell_list_ask(struct control *c, struct group_shell *s)
 		return shell_later(c, s, 0);
 	m.list.cursor = s->cursor;
 	memcpy(m.list.prefix, s->name, sizeof(m.list.prefix));
-	s->call = calls_start(c, owner, &m, TABLE_SLOT_NONE, c->config.call_ns, shell_listed, s);
+	s->call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, c->config.call_ns, shell_listed, s);
 	return s->call != NULL;
 }
 
@@ -302,8 +302,8 @@ static bool shell_look(void *arg, struct group *g, const char *name)
 
 	m.object.id = group_id(name);
 	s->group = g;
-	s->look = calls_start(c, control_shard(c, &m.object.id), &m, TABLE_SLOT_NONE,
-			      c->config.directory_ns, shell_looked, s);
+	s->look = rpc_start(c, ownership_shard(c, &m.object.id), &m, TABLE_SLOT_NONE,
+			    c->config.directory_ns, shell_looked, s);
 	return s->look != NULL;
 }
 
@@ -312,7 +312,7 @@ static void shell_log(void *arg, const char *text)
 	struct text t = {.length = 0};
 
 	text_add(&t, text);
-	control_log(arg, CONTROL_LOG_WARNING, &t);
+	env_log(arg, CONTROL_LOG_WARNING, &t);
 }
 
 /* ---- reduce, delete ---------------------------------------------------------------------------
@@ -360,7 +360,7 @@ static bool shell_deleted(struct control *c, struct call *call, const struct mes
 
 	if (answer && answer->reply.status == -EAGAIN)
 		return true;
-	slot = c->table ? objects_find(c, id) : TABLE_SLOT_NONE;
+	slot = c->table ? slots_find(c, id) : TABLE_SLOT_NONE;
 	if (answer && answer->reply.status == 0 && slot != TABLE_SLOT_NONE &&
 	    objects_is(c, slot, answer->reply.generation))
 		objects_kill(c, slot, "the object was deleted");
@@ -372,8 +372,8 @@ static void shell_delete(struct control *c, const struct object_id *id)
 	struct message m = {.kind = MESSAGE_DELETE};
 
 	m.object.id = *id;
-	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, 2 * c->config.directory_ns,
-		    shell_deleted, NULL);
+	rpc_start(c, ownership_shard(c, id), &m, TABLE_SLOT_NONE, 2 * c->config.directory_ns,
+		  shell_deleted, NULL);
 }
 
 static void shell_remove(void *arg, const char *name)
@@ -397,11 +397,11 @@ static void shell_abandon(void *arg, struct group *g)
 	struct control *c = arg;
 	struct group_shell *s = shell_of(c, g);
 
-	calls_cancel(c, s->look);
+	rpc_cancel(c, s->look);
 	s->look = NULL;
-	calls_cancel(c, s->call);
+	rpc_cancel(c, s->call);
 	if (s->work == GROUP_WORK_PUT && s->call && objects_is(c, s->slot, s->generation))
-		objects_abandon(c, s->slot, "its group has gone");
+		announce_abandon(c, s->slot, "its group has gone");
 	list_remove(&s->await.link);
 	shell_idle(c, s);
 }
@@ -418,12 +418,12 @@ static bool shell_alive(void *arg, uint32_t node)
 	struct control *c = arg;
 
 	return node < c->config.nodes &&
-	       (node == c->cluster->self->number || members_live(peers_node(c, node)));
+	       (node == c->cluster->self->number || membership_live(peers_node(c, node)));
 }
 
 static uint64_t shell_random(void *arg)
 {
-	return control_random(arg);
+	return env_random(arg);
 }
 
 static void shell_answer(void *arg, uint32_t node, uint64_t request, int32_t status,

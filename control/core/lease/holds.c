@@ -44,7 +44,7 @@ void holds_free(struct control *c, struct hold *h)
 	struct lease *lease = h->lease;
 
 	if (h->call) {
-		calls_cancel(c, h->call);
+		rpc_cancel(c, h->call);
 		c->lease->leases.sending -= !h->parked;
 	}
 	timers_cancel(&c->timers, &h->timer);
@@ -167,7 +167,7 @@ void holds_create_made(struct control *c, uint64_t number, const struct object_i
 	kept_hold(c, h);
 	if (h->lease->ended)
 		holds_drop(c, h);
-	else if (holds_unacked(c, h))
+	else if (tell_unacked(c, h))
 		holds_dirty(c, h);
 }
 

@@ -66,7 +66,7 @@ static void kept_lease_load(struct control *c, const struct lease_kept_lease *k,
 	memcpy(l->name, k->name, sizeof(l->name));
 	leases_insert(c, l);
 	l->found = true;
-	control_generation_after(c, l->number);
+	env_generation_after(c, l->number);
 }
 
 static void kept_leases(struct control *c)

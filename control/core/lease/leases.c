@@ -35,7 +35,7 @@ void leases_init(struct control *c)
 		if (l->live)
 			timers_set(&c->timers, &l->timer, c->now_ns + l->ttl_ns, leases_fire);
 	}
-	holds_tell_all(c);
+	tell_tell_all(c);
 }
 
 static struct object_id leases_id(uint64_t number)
@@ -108,7 +108,7 @@ static struct lease *leases_make(struct control *c, const struct control_client 
 
 	if (l == NULL)
 		return NULL;
-	l->number = control_generation(c);
+	l->number = env_generation(c);
 	l->user = who->user;
 	leases_call(l, who, name);
 	leases_insert(c, l);

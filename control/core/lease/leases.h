@@ -66,7 +66,7 @@ struct hold {
 	struct object_id id;
 	uint64_t generation;  /* 0: not known yet */
 	uint64_t due_ns;      /* end of the object's time to live; UINT64_MAX: none */
-	uint64_t owner_epoch; /* members_epoch of the owner's acknowledgement */
+	uint64_t owner_epoch; /* membership_epoch of the owner's acknowledgement */
 	uint32_t owner;	      /* node + 1 of the owner that has acknowledged it; 0: none */
 	uint32_t state;	      /* enum hold_state */
 	bool joins;	      /* asked: only if another lease holds it */
@@ -149,14 +149,14 @@ void holds_describe(const struct lease *l, struct message_lease *out);
 
 /* tell.c */
 /* Whether the owner of the id has not acknowledged the hold. */
-bool holds_unacked(struct control *c, const struct hold *h);
+bool tell_unacked(struct control *c, const struct hold *h);
 /* The members have changed, or an owner asks: announces unacknowledged holds. */
-void holds_tell_all(struct control *c);
+void tell_tell_all(struct control *c);
 /* Sends HOLDs, as many as may be open at a time. */
-void holds_pump(struct control *c);
+void tell_pump(struct control *c);
 /* Whether all holds are acknowledged, or their HOLDs are on the way. */
-bool holds_acked(const struct control *c);
+bool tell_acked(const struct control *c);
 /* Fills in a HOLD, when it is sent. */
-void holds_fill(struct control *c, const struct call *call, struct message_hold *m);
+void tell_fill(struct control *c, const struct call *call, struct message_hold *m);
 
 #endif

@@ -9,14 +9,14 @@
 #include "room.h"
 #include "kept.h"
 
-bool holds_unacked(struct control *c, const struct hold *h)
+bool tell_unacked(struct control *c, const struct hold *h)
 {
-	const struct node *owner = control_shard(c, &h->id);
+	const struct node *owner = ownership_shard(c, &h->id);
 
-	return h->owner != owner->number + 1 || h->owner_epoch != members_epoch(c, owner);
+	return h->owner != owner->number + 1 || h->owner_epoch != membership_epoch(c, owner);
 }
 
-bool holds_acked(const struct control *c)
+bool tell_acked(const struct control *c)
 {
 	if (c->lease->leases.sweep != UINT32_MAX)
 		return false;
@@ -28,12 +28,12 @@ bool holds_acked(const struct control *c)
 	return true;
 }
 
-void holds_tell_all(struct control *c)
+void tell_tell_all(struct control *c)
 {
 	c->lease->leases.sweep = 0;
 }
 
-void holds_fill(struct control *c, const struct call *call, struct message_hold *m)
+void tell_fill(struct control *c, const struct call *call, struct message_hold *m)
 {
 	const struct hold *h = call->owner;
 
@@ -43,7 +43,7 @@ void holds_fill(struct control *c, const struct call *call, struct message_hold 
 
 /* ---- let go ---------------------------------------------------------------------------------- */
 
-static bool holds_dropped(struct control *c, struct call *call, const struct message *answer)
+static bool tell_dropped(struct control *c, struct call *call, const struct message *answer)
 {
 	struct hold *h = call->owner;
 
@@ -65,7 +65,7 @@ static bool holds_dropped(struct control *c, struct call *call, const struct mes
 	return false;
 }
 
-static struct call *holds_say_drop(struct control *c, struct hold *h)
+static struct call *tell_say_drop(struct control *c, struct hold *h)
 {
 	struct message m = {.kind = MESSAGE_DELETE};
 
@@ -73,15 +73,15 @@ static struct call *holds_say_drop(struct control *c, struct hold *h)
 	m.object.generation = h->generation;
 	m.object.lapsed = h->lease ? MESSAGE_LAPSED_LEASE : MESSAGE_LAPSED_TIME;
 	m.object.lease = h->lease ? h->lease->number : 0;
-	return calls_start(c, control_shard(c, &h->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
-			   holds_dropped, h);
+	return rpc_start(c, ownership_shard(c, &h->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			 tell_dropped, h);
 }
 
 /* ---- held ------------------------------------------------------------------------------------ */
 
 /* The owner knows of it. */
-static void holds_agreed(struct control *c, struct hold *h, const struct call *call,
-			 uint64_t generation)
+static void tell_agreed(struct control *c, struct hold *h, const struct call *call,
+			uint64_t generation)
 {
 	h->owner = call->node->number + 1;
 	h->owner_epoch = call->cookie;
@@ -94,13 +94,13 @@ static void holds_agreed(struct control *c, struct hold *h, const struct call *c
 		h->state = HOLD_DROPPING;
 	if (h->state == HOLD_DROPPING)
 		holds_dirty(c, h);
-	else if (holds_unacked(c, h)) { /* the owner, or the epoch, has changed meanwhile */
+	else if (tell_unacked(c, h)) { /* the owner, or the epoch, has changed meanwhile */
 		c->lease->ops->announce_more(c);
 		holds_dirty(c, h);
 	}
 }
 
-static bool holds_heard(struct control *c, struct call *call, const struct message *answer)
+static bool tell_heard(struct control *c, struct call *call, const struct message *answer)
 {
 	struct hold *h = call->owner;
 	int32_t status = answer->reply.status; /* no deadline: never NULL */
@@ -112,7 +112,7 @@ static bool holds_heard(struct control *c, struct call *call, const struct messa
 	c->lease->leases.sending--;
 	h->call = NULL;
 	if (status == 0 && answer->reply.generation != 0) {
-		holds_agreed(c, h, call, answer->reply.generation);
+		tell_agreed(c, h, call, answer->reply.generation);
 		return false;
 	}
 	holds_answer(c, h, status, 0, answer->reply.text);
@@ -124,10 +124,10 @@ static bool holds_heard(struct control *c, struct call *call, const struct messa
 	return false;
 }
 
-static struct call *holds_say_hold(struct control *c, struct hold *h)
+static struct call *tell_say_hold(struct control *c, struct hold *h)
 {
 	struct message m = {.kind = MESSAGE_HOLD};
-	struct node *owner = control_shard(c, &h->id);
+	struct node *owner = ownership_shard(c, &h->id);
 	struct call *call;
 
 	m.hold.id = h->id;
@@ -137,15 +137,15 @@ static struct call *holds_say_hold(struct control *c, struct hold *h)
 	m.hold.joins = h->joins;
 	if (h->lease)
 		holds_describe(h->lease, &m.hold.lease);
-	call = calls_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, holds_heard, h);
+	call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, tell_heard, h);
 	if (call)
-		call->cookie = members_epoch(c, owner);
+		call->cookie = membership_epoch(c, owner);
 	return call;
 }
 
 /* ---- in turn --------------------------------------------------------------------------------- */
 
-static void holds_sweep(struct control *c)
+static void tell_sweep(struct control *c)
 {
 	struct leases *ls = &c->lease->leases;
 
@@ -155,7 +155,7 @@ static void holds_sweep(struct control *c)
 		for (; ls->sweep < ls->holds.fresh && ls->sweep < end; ls->sweep++) {
 			struct hold *h = pool_at(&ls->holds, ls->sweep);
 
-			if (h->state == HOLD_HELD && holds_unacked(c, h))
+			if (h->state == HOLD_HELD && tell_unacked(c, h))
 				holds_dirty(c, h);
 		}
 		if (ls->sweep >= ls->holds.fresh)
@@ -163,23 +163,23 @@ static void holds_sweep(struct control *c)
 	}
 }
 
-void holds_pump(struct control *c)
+void tell_pump(struct control *c)
 {
 	struct leases *ls = &c->lease->leases;
 
-	if (c->table == NULL || !members_joined(c))
+	if (c->table == NULL || !membership_joined(c))
 		return;
-	holds_sweep(c);
+	tell_sweep(c);
 	while (ls->sending < HOLDS_SENDING_MAX && !list_empty(&ls->dirty)) {
 		struct hold *h = list_item(list_first(&ls->dirty), struct hold, dirty);
 
 		list_remove(&h->dirty);
-		h->call = h->state == HOLD_DROPPING ? holds_say_drop(c, h) : holds_say_hold(c, h);
+		h->call = h->state == HOLD_DROPPING ? tell_say_drop(c, h) : tell_say_hold(c, h);
 		if (h->call == NULL) { /* too many calls: in another turn */
 			list_append(&ls->dirty, &h->dirty);
 			return;
 		}
 		ls->sending++;
-		holds_sweep(c);
+		tell_sweep(c);
 	}
 }

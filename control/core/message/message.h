@@ -192,7 +192,7 @@ struct message_have {
 			     * whether it may give its pin back */
 	uint32_t pin_lost;  /* 1: the pinned replica is lost: name another node, or this */
 	uint32_t made;	    /* 1: a reduce is making it: for its coordinator only */
-	uint64_t epoch;	    /* members_epoch; set when the message is sent */
+	uint64_t epoch;	    /* membership_epoch; set when the message is sent */
 	struct message_lease lease; /* create: the lease that holds the object */
 };
 
@@ -208,7 +208,7 @@ struct message_get {
 	uint32_t failed;     /* node, or MESSAGE_NODE_NONE */
 	uint32_t why;	     /* enum message_get_why */
 	uint32_t value_max;  /* LOCATE: largest value to send, in bytes */
-	uint64_t epoch;	     /* members_epoch; set when the message is sent */
+	uint64_t epoch;	     /* membership_epoch; set when the message is sent */
 	uint32_t deferrable; /* 1: the answer "wait" may be deferred */
 	uint32_t op, dtype;  /* LOCATE of several sources, whose sum may be the answer */
 	uint32_t others_count;
@@ -263,7 +263,7 @@ struct message_hold {
 	uint64_t left_ns;	    /* time to live; UINT64_MAX: no end */
 	uint32_t known;		    /* 1: an owner has acknowledged it before */
 	uint32_t joins; /* 1: only if another lease holds the object; else REPLY generation 0 */
-	uint64_t epoch; /* members_epoch; set when the message is sent */
+	uint64_t epoch; /* membership_epoch; set when the message is sent */
 };
 
 struct message_tombstone {

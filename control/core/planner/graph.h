@@ -165,6 +165,6 @@ struct graph_limits {
 
 /* NULL; or what is wrong with the graph, a constant text. Reads only what it has checked before, so
  * any content of the arrays may come. One pass, and a climb for each feeder. */
-const char *graph_wrong(const struct graph *g, const struct graph_limits *limits);
+const char *verify_graph(const struct graph *g, const struct graph_limits *limits);
 
 #endif

@@ -26,8 +26,8 @@ static bool policy_replaces(const struct policy_args *a, const struct policy_vie
 	return v->needed < v->total && v->speculative < v->total - v->needed;
 }
 
-static enum policy_turn first_k_turn(const struct policy_args *a, const struct policy_view *v,
-				     uint64_t *retry_ns)
+static enum policy_turn policy_first_k_turn(const struct policy_args *a,
+					    const struct policy_view *v, uint64_t *retry_ns)
 {
 	if (policy_expired(v, retry_ns))
 		return POLICY_EXPIRE;
@@ -40,8 +40,8 @@ static uint64_t policy_after(const struct policy_view *v, uint64_t ns)
 	return ns < UINT64_MAX - v->opened_ns ? v->opened_ns + ns : UINT64_MAX;
 }
 
-static enum policy_turn deadline_turn(const struct policy_args *a, const struct policy_view *v,
-				      uint64_t *retry_ns)
+static enum policy_turn policy_deadline_turn(const struct policy_args *a,
+					     const struct policy_view *v, uint64_t *retry_ns)
 {
 	uint32_t least = a->least ? a->least : 1;
 	uint64_t end_ns = policy_after(v, a->wait_ns);
@@ -61,7 +61,9 @@ static enum policy_turn deadline_turn(const struct policy_args *a, const struct 
 	return POLICY_WAIT;
 }
 
-const struct policy policy_first_k = {"first_k", first_k_turn, policy_arrives, policy_replaces};
-const struct policy policy_deadline = {"deadline", deadline_turn, policy_arrives, policy_replaces};
+const struct policy policy_first_k = {"first_k", policy_first_k_turn, policy_arrives,
+				      policy_replaces};
+const struct policy policy_deadline = {"deadline", policy_deadline_turn, policy_arrives,
+				       policy_replaces};
 
 const struct policy *const policy_table[] = {&policy_first_k, &policy_deadline, NULL};

@@ -220,7 +220,7 @@ static const char *verify_feeders(const struct graph *g)
 	return NULL;
 }
 
-const char *graph_wrong(const struct graph *g, const struct graph_limits *limits)
+const char *verify_graph(const struct graph *g, const struct graph_limits *limits)
 {
 	const char *wrong = verify_counts(g, limits);
 

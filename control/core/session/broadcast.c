@@ -32,13 +32,13 @@ static bool broadcast_ask(struct control *c, struct wait *w, struct node *n)
 	struct message m = {.kind = MESSAGE_PREFETCH};
 	struct call *call;
 
-	if (!members_live(n)) {
+	if (!membership_live(n)) {
 		broadcast_failed(c, w, n, -EHOSTUNREACH, "it is down: start it, or leave it out");
 		return false;
 	}
 	m.object.id = w->id;
 	m.object.replaced = w->await.nowait;
-	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, broadcast_answered, w);
+	call = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, broadcast_answered, w);
 	if (call == NULL) {
 		waits_no_call(c, w);
 		return false;
@@ -100,7 +100,7 @@ void session_broadcast(struct control *c, struct session *s, const struct sessio
 	for (uint32_t i = 0; i < (count ? count : c->config.nodes); i++) {
 		struct node *n = broadcast_node(c, named, count, i);
 
-		if (count == 0 && (n == NULL || !members_live(n)))
+		if (count == 0 && (n == NULL || !membership_live(n)))
 			continue;
 		if (!broadcast_ask(c, w, n))
 			return;
@@ -113,8 +113,8 @@ void session_broadcast(struct control *c, struct session *s, const struct sessio
 
 /* ---- the node that fetches ------------------------------------------------------------------ */
 
-static void prefetch_answer(struct control *c, struct node *n, uint64_t request, int32_t status,
-			    const char *text)
+static void broadcast_answer(struct control *c, struct node *n, uint64_t request, int32_t status,
+			     const char *text)
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = request};
 
@@ -124,7 +124,7 @@ static void prefetch_answer(struct control *c, struct node *n, uint64_t request,
 	peers_send(c, n, &answer);
 }
 
-void prefetch_end(struct control *c, struct wait *w, int32_t status, const char *text)
+void broadcast_end(struct control *c, struct wait *w, int32_t status, const char *text)
 {
 	struct node *n = peers_node(c, w->shard);
 	uint64_t request = w->cursor;
@@ -133,15 +133,15 @@ void prefetch_end(struct control *c, struct wait *w, int32_t status, const char 
 	text_add(&t, text); /* it may be the fetch's */
 	waits_free(c, w);
 	/* an object that was put again is fetched again */
-	prefetch_answer(c, n, request, status == -ERESTART ? -EAGAIN : status, t.bytes);
+	broadcast_answer(c, n, request, status == -ERESTART ? -EAGAIN : status, t.bytes);
 }
 
-void prefetch_placed(struct control *c, struct wait *w, uint32_t slot)
+void broadcast_placed(struct control *c, struct wait *w, uint32_t slot)
 {
 	const struct object_slot *image = &c->table->slot[slot];
 
 	if (image->state == OBJECT_SEALED || w->op == SESSION_WAIT) {
-		prefetch_end(c, w, 0, "");
+		broadcast_end(c, w, 0, "");
 		return;
 	}
 	list_remove(&w->await.link);
@@ -153,8 +153,8 @@ void prefetch_placed(struct control *c, struct wait *w, uint32_t slot)
 }
 
 /* The wait of an earlier PREFETCH of that node for the object. */
-static struct wait *prefetch_find(struct control *c, const struct node *n,
-				  const struct object_id *id)
+static struct wait *broadcast_find(struct control *c, const struct node *n,
+				   const struct object_id *id)
 {
 	list_each(l, after, &c->session->sessions.prefetches)
 	{
@@ -166,7 +166,7 @@ static struct wait *prefetch_find(struct control *c, const struct node *n,
 	return NULL;
 }
 
-static struct wait *prefetch_new(struct control *c, const struct node *n, const struct message *m)
+static struct wait *broadcast_new(struct control *c, const struct node *n, const struct message *m)
 {
 	struct sessions *all = &c->session->sessions;
 	struct wait *w = all->prefetching < PREFETCHES ? pool_take(&all->waits) : NULL;
@@ -183,18 +183,18 @@ static struct wait *prefetch_new(struct control *c, const struct node *n, const 
 	return w;
 }
 
-static void prefetch_begin(struct control *c, struct wait *w)
+static void broadcast_begin(struct control *c, struct wait *w)
 {
-	uint32_t slot = objects_find(c, &w->id);
+	uint32_t slot = slots_find(c, &w->id);
 	struct fetch *f;
 
 	if (slot != TABLE_SLOT_NONE) {
-		prefetch_placed(c, w, slot);
+		broadcast_placed(c, w, slot);
 		return;
 	}
 	f = fetch_get(c, &w->id, !w->await.nowait);
 	if (f == NULL) {
-		prefetch_end(c, w, -EAGAIN, "");
+		broadcast_end(c, w, -EAGAIN, "");
 		return;
 	}
 	w->fetch = f;
@@ -204,15 +204,15 @@ static void prefetch_begin(struct control *c, struct wait *w)
 
 void session_prefetch(struct control *c, struct node *n, const struct message *m)
 {
-	struct wait *w = prefetch_find(c, n, &m->object.id);
+	struct wait *w = broadcast_find(c, n, &m->object.id);
 	bool begun = w != NULL;
 
-	if (c->table == NULL || !c->attached || (w == NULL && !(w = prefetch_new(c, n, m)))) {
-		prefetch_answer(c, n, m->request, -EAGAIN, "");
+	if (c->table == NULL || !c->attached || (w == NULL && !(w = broadcast_new(c, n, m)))) {
+		broadcast_answer(c, n, m->request, -EAGAIN, "");
 		return;
 	}
 	w->cursor = m->request;
 	waits_timeout(c, w, (int64_t)c->config.directory_ns);
 	if (!begun)
-		prefetch_begin(c, w);
+		broadcast_begin(c, w);
 }

@@ -20,7 +20,7 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 		waits_end(c, w, -ETIMEDOUT, answer->reply.text);
 		return false;
 	}
-	slot = objects_find(c, &w->id);
+	slot = slots_find(c, &w->id);
 	if (answer->reply.status == 0 ||
 	    answer->reply.status == -ENOENT) /* it may have no bytes yet */
 		requester_deleted(c, &w->id);
@@ -42,8 +42,8 @@ void session_delete(struct control *c, struct session *s, const struct session_r
 	if (w == NULL)
 		return;
 	m.object.id = r->id;
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE,
-			      c->config.directory_ns, session_deleted, w);
+	w->call = rpc_start(c, ownership_shard(c, &r->id), &m, TABLE_SLOT_NONE,
+			    c->config.directory_ns, session_deleted, w);
 	if (w->call == NULL)
 		waits_no_call(c, w);
 }

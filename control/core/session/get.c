@@ -25,7 +25,7 @@ static void session_get_spilled(struct control *c, struct session *s,
 
 void session_get(struct control *c, struct session *s, const struct session_request *r)
 {
-	uint32_t slot = objects_find(c, &r->id);
+	uint32_t slot = slots_find(c, &r->id);
 	bool whole = r->flags & SESSION_FLAG_WHOLE;
 	struct fetch *f;
 	struct wait *w;

@@ -48,8 +48,8 @@ void session_group_left(struct control *c, const struct wait *w)
 	} else {
 		return;
 	}
-	calls_start(c, w->call->node, &m, TABLE_SLOT_NONE, c->config.directory_ns,
-		    session_group_gone, NULL);
+	rpc_start(c, w->call->node, &m, TABLE_SLOT_NONE, c->config.directory_ns, session_group_gone,
+		  NULL);
 }
 
 /* Copies the request: every text of it ends. */
@@ -95,10 +95,10 @@ void session_group(struct control *c, struct session *s, const struct session_re
 	if (m.group.ask.step != GROUP_EXPLAIN) {
 		group_name(&name, m.group.ask.name, NULL, 0, 0);
 		m.group.id = group_id(name.bytes);
-		owner = control_shard(c, &m.group.id);
+		owner = ownership_shard(c, &m.group.id);
 	}
 	waits_timeout(c, w, r->timeout_ns);
-	w->call = calls_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, session_group_answered, w);
+	w->call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, session_group_answered, w);
 	if (w->call == NULL)
 		waits_no_call(c, w);
 }

@@ -118,8 +118,8 @@ static void session_list_ask(struct control *c, struct wait *w)
 	}
 	m.list.cursor = w->cursor;
 	memcpy(m.list.prefix, w->prefix, sizeof(m.list.prefix));
-	w->call = calls_start(c, shard, &m, TABLE_SLOT_NONE, session_list_patience(c, w, shard),
-			      session_listed, w);
+	w->call = rpc_start(c, shard, &m, TABLE_SLOT_NONE, session_list_patience(c, w, shard),
+			    session_listed, w);
 	if (w->call == NULL)
 		waits_no_call(c, w);
 }
@@ -245,9 +245,9 @@ void session_status(struct control *c, struct session *s, const struct session_r
 
 		if (n == c->cluster->self || n->member == MEMBER_NONE)
 			continue;
-		call = members_live(n) ? calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
-						     session_node_answered, w)
-				       : NULL;
+		call = membership_live(n) ? rpc_start(c, n, &m, TABLE_SLOT_NONE,
+						      c->config.status_ns, session_node_answered, w)
+					  : NULL;
 		if (call) {
 			call->cookie = w->number;
 			w->pending++;

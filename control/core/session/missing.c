@@ -12,7 +12,7 @@ bool session_lacks(struct control *c, const struct node *n)
 {
 	if (n->member != MEMBER_DEAD || c->config.shards > 0)
 		return false;
-	return c->now_ns < n->dead_ns + c->config.settle_ns || members_minority(c);
+	return c->now_ns < n->dead_ns + c->config.settle_ns || membership_minority(c);
 }
 
 void session_missing_item(const struct node *n, struct session_object *out)
@@ -51,7 +51,7 @@ void session_absent(struct control *c, struct wait *w, int32_t status, const cha
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; (n = peers_node(c, i)) != NULL; i++) {
-		if (n->member != MEMBER_DEAD || !members_minority(c) || c->config.shards > 0)
+		if (n->member != MEMBER_DEAD || !membership_minority(c) || c->config.shards > 0)
 			continue;
 		text_add(&t, count == 0 ? "not known here, but node " : "");
 		if (count++ == 0)

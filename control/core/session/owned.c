@@ -4,40 +4,40 @@
 #include "core/base/text.h"
 #include "room.h"
 
-void owners_carve(struct owners *o, struct arena *a)
+void owned_carve(struct owners *o, struct arena *a)
 {
 	pool_carve(&o->pool, a, sizeof(struct owner), OWNERS_MAX);
 	idmap_carve(&o->by_number, a, OWNERS_MAX);
 }
 
-static struct owners *owners_all(const struct control *c)
+static struct owners *owned_all(const struct control *c)
 {
 	return &c->session->owners;
 }
 
-static struct owner *owners_find(const struct control *c, uint32_t user)
+static struct owner *owned_find(const struct control *c, uint32_t user)
 {
-	struct object_id id = users_id(user);
-	struct idmap_node *n = idmap_find(&owners_all(c)->by_number, &id);
+	struct object_id id = quota_id(user);
+	struct idmap_node *n = idmap_find(&owned_all(c)->by_number, &id);
 
 	return n ? idmap_item(n, struct owner, by_number) : NULL;
 }
 
 /* NULL: too many users have objects. */
-static struct owner *owners_make(struct control *c, uint32_t user)
+static struct owner *owned_make(struct control *c, uint32_t user)
 {
-	struct object_id id = users_id(user);
-	struct owner *o = owners_find(c, user);
+	struct object_id id = quota_id(user);
+	struct owner *o = owned_find(c, user);
 
 	if (o)
 		return o;
-	o = pool_take(&owners_all(c)->pool);
+	o = pool_take(&owned_all(c)->pool);
 	if (o)
-		idmap_insert(&owners_all(c)->by_number, &o->by_number, &id);
+		idmap_insert(&owned_all(c)->by_number, &o->by_number, &id);
 	return o;
 }
 
-static uint64_t owners_limit(const struct control *c, uint32_t user)
+static uint64_t owned_limit(const struct control *c, uint32_t user)
 {
 	for (uint32_t i = 0; i < c->config.quotas_count; i++)
 		if (c->config.quotas[i].user == user)
@@ -45,17 +45,17 @@ static uint64_t owners_limit(const struct control *c, uint32_t user)
 	return c->config.quota_bytes;
 }
 
-static uint64_t owners_cost(uint64_t bytes)
+static uint64_t owned_cost(uint64_t bytes)
 {
 	return bytes < OWNED_LEAST ? OWNED_LEAST : bytes;
 }
 
-int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why)
+int owned_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why)
 {
-	const struct owner *o = owners_find(c, user);
-	uint64_t limit = owners_limit(c, user), has = o ? o->bytes : 0;
+	const struct owner *o = owned_find(c, user);
+	uint64_t limit = owned_limit(c, user), has = o ? o->bytes : 0;
 
-	if (limit == UINT64_MAX || (has <= limit && owners_cost(bytes) <= limit - has))
+	if (limit == UINT64_MAX || (has <= limit && owned_cost(bytes) <= limit - has))
 		return 0;
 	c->counters.quota_refused++;
 	*why = (struct text){.length = 0};
@@ -67,54 +67,54 @@ int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *wh
 	text_add_number(why, limit);
 	text_add(why, " bytes on this node, this object ");
 	text_add(why, bytes < OWNED_LEAST ? "counts as " : "has ");
-	text_add_number(why, owners_cost(bytes));
+	text_add_number(why, owned_cost(bytes));
 	text_add(why, ": delete objects");
 	return -EDQUOT;
 }
 
 /* A mark in the table that ties the record to one object, as slots are reused. */
-static uint32_t owners_mark(const struct object_slot *s)
+static uint32_t owned_mark(const struct object_slot *s)
 {
 	return (uint32_t)s->generation | 1;
 }
 
-static void owners_add(struct control *c, uint32_t slot, uint32_t user)
+static void owned_add(struct control *c, uint32_t slot, uint32_t user)
 {
-	struct owner *o = owners_make(c, user);
+	struct owner *o = owned_make(c, user);
 
 	if (o == NULL)
 		return;
-	o->bytes += owners_cost(objects_bytes(c, slot));
+	o->bytes += owned_cost(objects_bytes(c, slot));
 	o->objects++;
 	objects_at(c, slot)->owned = o;
 }
 
-void owners_charge(struct control *c, uint32_t slot, uint32_t user)
+void owned_charge(struct control *c, uint32_t slot, uint32_t user)
 {
 	struct object_note *note = &c->private->note[slot];
 
 	note->user = user;
-	note->owned = owners_mark(&c->table->slot[slot]);
-	owners_add(c, slot, user);
+	note->owned = owned_mark(&c->table->slot[slot]);
+	owned_add(c, slot, user);
 }
 
-void owners_discharge(struct control *c, struct object *object)
+void owned_discharge(struct control *c, struct object *object)
 {
 	struct owner *o = object->owned;
 
 	object->owned = NULL;
 	if (o == NULL)
 		return;
-	o->bytes -= owners_cost(objects_bytes(c, objects_slot(c, object)));
+	o->bytes -= owned_cost(objects_bytes(c, objects_slot(c, object)));
 	if (--o->objects > 0)
 		return;
-	idmap_remove(&owners_all(c)->by_number, &o->by_number);
-	pool_give(&owners_all(c)->pool, o);
+	idmap_remove(&owned_all(c)->by_number, &o->by_number);
+	pool_give(&owned_all(c)->pool, o);
 }
 
-void owners_attach(struct control *c)
+void owned_attach(struct control *c)
 {
-	struct pool *pool = &owners_all(c)->pool;
+	struct pool *pool = &owned_all(c)->pool;
 
 	for (uint32_t i = 0; i < pool->fresh; i++) {
 		struct owner *o = pool_at(pool, i);
@@ -122,7 +122,7 @@ void owners_attach(struct control *c)
 		if (o->objects == 0)
 			continue;
 		o->objects = 0;
-		idmap_remove(&owners_all(c)->by_number, &o->by_number);
+		idmap_remove(&owned_all(c)->by_number, &o->by_number);
 		pool_give(pool, o);
 	}
 	for (uint32_t i = 0; i < c->table->slots; i++) {
@@ -130,7 +130,7 @@ void owners_attach(struct control *c)
 		const struct object_slot *s = &c->table->slot[i];
 
 		if (s->state != OBJECT_FREE && s->state != OBJECT_ZOMBIE &&
-		    note->owned == owners_mark(s))
-			owners_add(c, i, note->user);
+		    note->owned == owned_mark(s))
+			owned_add(c, i, note->user);
 	}
 }

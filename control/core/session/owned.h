@@ -30,14 +30,14 @@ struct owners {
 	struct idmap by_number;
 };
 
-void owners_carve(struct owners *o, struct arena *a);
+void owned_carve(struct owners *o, struct arena *a);
 /* Whether the user may put so many more bytes: 0, or -EDQUOT and the text. */
-int owners_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why);
+int owned_may(struct control *c, uint32_t user, uint64_t bytes, struct text *why);
 /* Counts the object in slot for the user. */
-void owners_charge(struct control *c, uint32_t slot, uint32_t user);
+void owned_charge(struct control *c, uint32_t slot, uint32_t user);
 /* The object ends: counts it no more. */
-void owners_discharge(struct control *c, struct object *o);
+void owned_discharge(struct control *c, struct object *o);
 /* Counts the objects of the table, from zero. */
-void owners_attach(struct control *c);
+void owned_attach(struct control *c);
 
 #endif

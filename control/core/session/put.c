@@ -20,7 +20,7 @@ static void session_exists(struct control *c, struct session *s, const struct se
 {
 	struct text t = {.length = 0};
 
-	text_add_object(&t, &r->id, objects_name(c, slot));
+	text_add_object(&t, &r->id, texts_name(c, slot));
 	text_add(&t, " exists already (");
 	text_add_number(&t, c->table->slot[slot].size);
 	text_add(&t, " bytes, ");
@@ -33,12 +33,12 @@ static void session_exists(struct control *c, struct session *s, const struct se
  * the loss of the copy. The fetch continues if the create fails. */
 static void session_fetch_hush(struct control *c, const struct object_id *id)
 {
-	struct fetch *f = fetch_unplaced(c, id);
+	struct fetch *f = placement_unplaced(c, id);
 
 	if (f == NULL)
 		return;
 	if (f->call)
-		calls_cancel(c, f->call);
+		rpc_cancel(c, f->call);
 	f->call = NULL;
 	fetch_rest(c, f);
 	timers_cancel(&c->timers, &f->timer);
@@ -50,18 +50,18 @@ static int session_place(struct control *c, const struct session *s, const struc
 			 uint32_t *slot, struct text *why)
 {
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, id);
-	int error = owners_may(c, s->client.user, objects_need(size, meta), why);
+	int error = owned_may(c, s->client.user, objects_need(size, meta), why);
 
 	if (error)
 		return error;
 	if (t) /* later than the tombstone: the owner may get that after this object */
-		control_generation_after(c, t->generation);
-	error = objects_insert(c, id, name, meta, size, control_generation(c),
-			       c->dataplane.chunk_bytes, OBJECT_CREATING, slot);
+		env_generation_after(c, t->generation);
+	error = objects_insert(c, id, name, meta, size, env_generation(c), c->dataplane.chunk_bytes,
+			       OBJECT_CREATING, slot);
 	if (error)
 		objects_no_room(c, error, size, why);
 	else
-		owners_charge(c, *slot, s->client.user);
+		owned_charge(c, *slot, s->client.user);
 	return error;
 }
 
@@ -76,7 +76,7 @@ static int session_insert(struct control *c, struct session *s, const struct obj
 		return error;
 	objects_set_creator(c, *slot, &s->client);
 	if (s->client.staged)
-		error = creation_start(c, s, *slot, false, why);
+		error = staging_start(c, s, *slot, false, why);
 	if (error)
 		objects_kill(c, *slot, "");
 	else
@@ -95,7 +95,7 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 
 	w->object = objects_at(c, slot);
 	list_append(&w->object->waits, &w->await.link);
-	objects_have(c, slot, &m);
+	announce_have(c, slot, &m);
 	m.have.create = 1;
 	if (whole)
 		m.have.state = MESSAGE_COPY_COMPLETE;
@@ -105,15 +105,15 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 		objects_kill(c, slot, "");
 		return;
 	}
-	w->call = calls_start(c, control_shard(c, &w->id), &m, whole ? slot : TABLE_SLOT_NONE,
-			      c->config.directory_ns, session_created, w);
+	w->call = rpc_start(c, ownership_shard(c, &w->id), &m, whole ? slot : TABLE_SLOT_NONE,
+			    c->config.directory_ns, session_created, w);
 	if (w->call == NULL) {
 		holds_create_not(c, w->lease, &w->id, false);
 		waits_no_call(c, w);
 		objects_kill(c, slot, "");
 		return;
 	}
-	w->call->cookie = w->cursor = members_epoch(c, w->call->node);
+	w->call->cookie = w->cursor = membership_epoch(c, w->call->node);
 	w->shard = w->call->node->number;
 }
 
@@ -122,7 +122,7 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 static bool session_put_unsure(struct control *c, const struct wait *w, const struct call *call)
 {
 	return w->op == SESSION_PUT &&
-	       (call->node->number != w->shard || members_epoch(c, call->node) != w->cursor);
+	       (call->node->number != w->shard || membership_epoch(c, call->node) != w->cursor);
 }
 
 /* A deleted object had a later generation: some clock is ahead of this node's. Creates the object
@@ -137,11 +137,11 @@ static void session_create_later(struct control *c, struct wait *w, uint64_t gen
 	struct text t;
 	int error;
 
-	objects_copy_name(c, slot, name);
-	objects_copy_meta(c, slot, &meta);
+	texts_copy_name(c, slot, name);
+	texts_copy_meta(c, slot, &meta);
 	list_remove(&w->await.link);
 	objects_kill(c, slot, "");
-	control_generation_after(c, generation);
+	env_generation_after(c, generation);
 	if (w->op == SESSION_PUT) {
 		holds_create_not(c, w->lease, &w->id, false);
 		waits_end(c, w, deleted ? -ESTALE : -ERESTART,
@@ -180,8 +180,8 @@ static bool session_create_sure(struct control *c, struct wait *w, const struct 
 	if (answer == NULL || answer->reply.status != -EEXIST || call->sent_ns != 0 ||
 	    n == c->cluster->self || c->now_ns >= call->deadline_ns)
 		return false;
-	w->call = calls_start(c, n, &call->message, call->value_slot, call->deadline_ns - c->now_ns,
-			      session_created, w);
+	w->call = rpc_start(c, n, &call->message, call->value_slot, call->deadline_ns - c->now_ns,
+			    session_created, w);
 	if (w->call)
 		w->call->cookie = call->cookie;
 	return w->call != NULL;
@@ -208,27 +208,27 @@ static bool session_created(struct control *c, struct call *call, const struct m
 			objects_seal(c, slot, true);
 		else
 			session_creates(s, o);
-		if (objects_unacked(c, slot)) /* the owner has changed since the request left */
-			objects_announce(c, slot);
+		if (announce_unacked(c, slot)) /* the owner has changed since the request left */
+			announce_object(c, slot);
 		waits_place(c, w, slot);
-		fetch_superseded(c, &c->table->slot[slot].id, slot);
+		placement_superseded(c, &c->table->slot[slot].id, slot);
 		return false;
 	}
 	if (answer && session_put_unsure(c, w, call)) {
 		waits_end(c, w, -ETIMEDOUT,
 			  "the members have changed while it was put, and some "
 			  "may have it: put it again");
-		objects_abandon(c, slot, "it could not be put");
+		announce_abandon(c, slot, "it could not be put");
 		return false;
 	}
 	if (answer && answer->reply.status != -ESTALE)
 		holds_create_not(c, w->lease, &w->id, false);
 	if (answer && answer->reply.status == -ESTALE &&
-	    answer->reply.generation > control_generation_max(c)) {
+	    answer->reply.generation > env_generation_max(c)) {
 		waits_end(c, w, -ERANGE,
 			  "it was deleted with a generation more than an hour ahead of the clock "
 			  "of this node: use another name");
-		objects_abandon(c, slot, "it could not be created");
+		announce_abandon(c, slot, "it could not be created");
 		return false;
 	}
 	if (answer && answer->reply.status == -ESTALE) {
@@ -239,7 +239,7 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		waits_end(c, w, answer->reply.status, answer->reply.text);
 	else
 		waits_no_directory(c, w);
-	objects_abandon(c, slot, "it could not be created");
+	announce_abandon(c, slot, "it could not be created");
 	return false;
 }
 
@@ -300,7 +300,7 @@ void sessions_forfeit(struct control *c, uint32_t number)
 		if (s == NULL || !session_left_behind(c, s, slot))
 			continue;
 		objects_claim(o);
-		objects_abandon(c, slot, "its creator has brought something else");
+		announce_abandon(c, slot, "its creator has brought something else");
 	}
 	if (s)
 		session_bring_no_more(c, &s->client);
@@ -316,7 +316,7 @@ static bool session_has_memory(struct control *c, struct session *s,
 
 	if ((s->client.staged || c->table->slot[slot].flags & OBJECT_FLAG_STAGED) &&
 	    objects_at(c, slot)->creation == NULL)
-		error = creation_start(c, s, slot, false, &why);
+		error = staging_start(c, s, slot, false, &why);
 	if (error)
 		reply_error(c, s, r->op, r->seq, error, why.bytes);
 	return error == 0;
@@ -350,13 +350,13 @@ static bool session_create_repeated(struct control *c, struct session *s,
 		return true;
 	}
 	waits_free(c, w);
-	objects_abandon(c, slot, "its creator has no memory to write it in");
+	announce_abandon(c, slot, "its creator has no memory to write it in");
 	return true;
 }
 
 void session_create(struct control *c, struct session *s, const struct session_request *r)
 {
-	uint32_t slot = objects_find(c, &r->id);
+	uint32_t slot = slots_find(c, &r->id);
 	struct wait *w;
 	struct text t;
 	int error;
@@ -387,7 +387,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 bool session_create_retry(struct control *c, struct wait *w, const struct session_request *r,
 			  bool last)
 {
-	uint32_t slot = objects_find(c, &r->id);
+	uint32_t slot = slots_find(c, &r->id);
 	struct session *s = w->session;
 	struct text t;
 	int error;
@@ -410,7 +410,7 @@ bool session_create_retry(struct control *c, struct wait *w, const struct sessio
 void session_put(struct control *c, struct session *s, const struct session_request *r,
 		 const uint8_t *bytes)
 {
-	uint32_t slot = objects_find(c, &r->id);
+	uint32_t slot = slots_find(c, &r->id);
 	struct wait *w;
 	struct text t;
 	int error;
@@ -457,8 +457,8 @@ void session_resume(struct control *c, struct session *s, const struct session_r
 	objects_claim(o);
 	session_creates(s, o);
 	if (c->table->slot[slot].flags & OBJECT_FLAG_STAGED)
-		creation_start(c, s, slot, true, &why); /* else what follows says so */
-	objects_announce(c, slot);
+		staging_start(c, s, slot, true, &why); /* else what follows says so */
+	announce_object(c, slot);
 	reply_place(c, s, r->op, r->seq, r->pin, slot);
 }
 
@@ -499,7 +499,7 @@ void session_publish(struct control *c, struct session *s, const struct session_
 		return;
 	}
 	if (c->table->slot[r->slot].flags & OBJECT_FLAG_STAGED) {
-		creation_await(c, s, r, r->watermark);
+		staging_await(c, s, r, r->watermark);
 		return;
 	}
 	objects_publish(c, r->slot, r->watermark);
@@ -523,11 +523,11 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 		if (session_creating(c, s, r) == NULL)
 			return;
 		if (c->table->slot[r->slot].flags & OBJECT_FLAG_STAGED) {
-			creation_await(c, s, r, c->table->slot[r->slot].size);
+			staging_await(c, s, r, c->table->slot[r->slot].size);
 			return;
 		}
 		objects_seal(c, r->slot, true);
-		objects_announce(c, r->slot);
+		announce_object(c, r->slot);
 		/* The object is sealed. Without room for a wait the client is answered at once. */
 		if (seal_waits(c, r->slot) && waits_room(c, s)) {
 			seal_await(c, waits_start(c, s, r), r->slot);
@@ -547,7 +547,7 @@ void session_abort(struct control *c, struct session *s, const struct session_re
 
 	if (session_creating(c, s, r) == NULL)
 		return;
-	objects_abandon(c, r->slot, "its creator has given it up: get it again");
+	announce_abandon(c, r->slot, "its creator has given it up: get it again");
 	reply_make(r, &reply);
 	reply_send(c, s, &reply);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "quota.h"
 
-void users_carve(struct users *u, struct arena *a, uint32_t sessions_max)
+void quota_carve(struct users *u, struct arena *a, uint32_t sessions_max)
 {
 	pool_carve(&u->pool, a, sizeof(struct user), sessions_max);
 	idmap_carve(&u->by_number, a, sessions_max);
 }
 
-struct object_id users_id(uint32_t number)
+struct object_id quota_id(uint32_t number)
 {
 	struct object_id id = {{0}};
 
@@ -15,9 +15,9 @@ struct object_id users_id(uint32_t number)
 	return id;
 }
 
-struct user *users_join(struct users *u, uint32_t number, uint32_t sessions_max)
+struct user *quota_join(struct users *u, uint32_t number, uint32_t sessions_max)
 {
-	struct object_id id = users_id(number);
+	struct object_id id = quota_id(number);
 	struct idmap_node *found = idmap_find(&u->by_number, &id);
 	struct user *user = found ? idmap_item(found, struct user, by_number) : NULL;
 
@@ -32,7 +32,7 @@ struct user *users_join(struct users *u, uint32_t number, uint32_t sessions_max)
 	return user;
 }
 
-void users_leave(struct users *u, struct user *user)
+void quota_leave(struct users *u, struct user *user)
 {
 	if (user == NULL || --user->sessions > 0)
 		return;

@@ -18,12 +18,12 @@ struct users {
 };
 
 /* The id of a user number, for a map by id. */
-struct object_id users_id(uint32_t number);
+struct object_id quota_id(uint32_t number);
 /* Room for one user per session. */
-void users_carve(struct users *u, struct arena *a, uint32_t sessions_max);
+void quota_carve(struct users *u, struct arena *a, uint32_t sessions_max);
 /* The user, with one session more; NULL: it has the most already. */
-struct user *users_join(struct users *u, uint32_t number, uint32_t sessions_max);
+struct user *quota_join(struct users *u, uint32_t number, uint32_t sessions_max);
 /* The user has one session less; NULL: nothing happens. */
-void users_leave(struct users *u, struct user *user);
+void quota_leave(struct users *u, struct user *user);
 
 #endif

@@ -37,11 +37,10 @@ void session_reduce_ended(struct control *c, struct wait *w, const struct messag
  * do, and does not wait until its client asks for it. */
 static void session_reduce_get(struct control *c, const struct message_reduce *m)
 {
-	if (!(m->flags & MESSAGE_REDUCE_ALLREDUCE) ||
-	    objects_find(c, &m->target) != TABLE_SLOT_NONE)
+	if (!(m->flags & MESSAGE_REDUCE_ALLREDUCE) || slots_find(c, &m->target) != TABLE_SLOT_NONE)
 		return;
 	for (uint32_t i = 0; i < m->count; i++) {
-		if (objects_find(c, &m->sources[i]) == TABLE_SLOT_NONE)
+		if (slots_find(c, &m->sources[i]) == TABLE_SLOT_NONE)
 			continue;
 		fetch_get(c, &m->target, true);
 		return;
@@ -148,12 +147,12 @@ static bool session_reduce_forward(struct control *c, struct wait *w, const stru
 	struct message m = {.kind = MESSAGE_REDUCED};
 	struct node *n = peers_node(c, node);
 
-	if (w->await.nowait || n == NULL || n == from || !members_live(n))
+	if (w->await.nowait || n == NULL || n == from || !membership_live(n))
 		return false;
 	w->await.nowait = true;
 	m.reduce.target = w->id;
-	w->call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns,
-			      session_reduce_answered, w);
+	w->call = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_reduce_answered,
+			    w);
 	return w->call != NULL;
 }
 
@@ -208,8 +207,8 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 		      r->timeout_ns != 0 ? r->timeout_ns
 		      : requester	 ? (int64_t)c->config.status_ns
 					 : (int64_t)c->config.directory_ns);
-	w->call = calls_start(c, control_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
-			      session_reduce_answered, w);
+	w->call = rpc_start(c, ownership_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			    session_reduce_answered, w);
 	if (w->call == NULL)
 		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
 }

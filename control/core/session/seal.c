@@ -17,7 +17,7 @@ bool seal_waits(struct control *c, uint32_t slot)
 	const struct object_slot *s = &c->table->slot[slot];
 
 	return s->size <= OBJECT_INLINE_MAX && c->cluster->members.live_count > 1 && c->attached &&
-	       members_joined(c);
+	       membership_joined(c);
 }
 
 bool seal_await(struct control *c, struct wait *w, uint32_t slot)

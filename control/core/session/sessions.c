@@ -12,7 +12,7 @@ void sessions_carve(struct sessions *s, struct arena *a, const struct control_co
 	pool_carve(&s->pool, a, sizeof(struct session), config->sessions_max);
 	pool_carve(&s->waits, a, sizeof(struct wait), config->waits_max);
 	idmap_carve(&s->by_seq, a, config->waits_max);
-	users_carve(&s->users, a, config->sessions_max);
+	quota_carve(&s->users, a, config->sessions_max);
 	session_stat_carve(s, a);
 }
 
@@ -52,7 +52,7 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 
 	if (s == NULL || s->user)
 		return 0;
-	s->user = users_join(&c->session->sessions.users, who->user,
+	s->user = quota_join(&c->session->sessions.users, who->user,
 			     who->daemons ? c->config.sessions_max : c->config.sessions_user_max);
 	if (s->user == NULL) {
 		c->counters.clients_greedy++;
@@ -78,7 +78,7 @@ static void sessions_end_waits(struct control *c, struct session *s)
 		if (f)
 			fetch_unwanted(c, f);
 		if (o)
-			objects_abandon(c, objects_slot(c, o), "its creator has gone");
+			announce_abandon(c, objects_slot(c, o), "its creator has gone");
 	}
 }
 
@@ -95,11 +95,11 @@ bool sessions_close(struct control *c, uint32_t number)
 	{
 		struct object *o = list_item(l, struct object, of_session);
 
-		objects_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+		announce_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
 	leases_leave(c, &s->leases);
 	agents_leave(c, &s->members);
-	users_leave(&c->session->sessions.users, s->user);
+	quota_leave(&c->session->sessions.users, s->user);
 	c->session->sessions.open--;
 	pool_give(&c->session->sessions.pool, s);
 	objects_reap(c);
@@ -188,7 +188,7 @@ static void session_leave(struct control *c, struct session *s, const struct ses
 			    "only root and the user of the daemons may let this node leave");
 		return;
 	}
-	members_say_end(c, MEMBER_LEFT);
+	membership_say_end(c, MEMBER_LEFT);
 	reply_error(c, s, r->op, r->seq, 0, "");
 }
 

@@ -50,9 +50,9 @@ struct wait {
 	uint64_t generation;
 	uint64_t lease;	    /* CREATE, PUT: lease that will hold the object; 0: none */
 	uint64_t watermark; /* WAIT, GET of a whole object */
-	uint64_t cursor; /* LIST, STAT; PUT: members_epoch of its HAVE; of another node: its request
-			    number */
-	uint64_t number; /* of this use of the item, as STATUS calls may outlive it */
+	uint64_t cursor;    /* LIST, STAT; PUT: membership_epoch of its HAVE; of another node: its
+			       request    number */
+	uint64_t number;    /* of this use of the item, as STATUS calls may outlive it */
 	uint32_t seq;
 	uint32_t pin;
 	uint32_t shard;	  /* LIST: index of the owner being asked; PUT: node of the owner asked; of
@@ -179,8 +179,8 @@ void session_broadcast(struct control *c, struct session *s, const struct sessio
 /* Another node asks this one to fetch an object. */
 void session_prefetch(struct control *c, struct node *n, const struct message *m);
 /* A wait of another node's PREFETCH: its object has a place here; the wait ends. */
-void prefetch_placed(struct control *c, struct wait *w, uint32_t slot);
-void prefetch_end(struct control *c, struct wait *w, int32_t status, const char *text);
+void broadcast_placed(struct control *c, struct wait *w, uint32_t slot);
+void broadcast_end(struct control *c, struct wait *w, int32_t status, const char *text);
 /* reduce.c; sources: r->reduction.count, valid during the call */
 void session_reduce(struct control *c, struct session *s, const struct session_request *r,
 		    const struct object_id *sources);

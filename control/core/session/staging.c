@@ -9,12 +9,12 @@ enum {
 	COPY_LEAST_BYTES = 16 * 1024, /* the least that an object counts for in a turn */
 };
 
-void creation_carve(struct creations *all, struct arena *a, const struct control_config *config)
+void staging_carve(struct creations *all, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&all->pool, a, sizeof(struct creation), config->creations_max);
 }
 
-static int creation_refused(int error, struct text *why)
+static int staging_refused(int error, struct text *why)
 {
 	*why = (struct text){.length = 0};
 	text_add(why, "no memory to write the object in: ");
@@ -25,8 +25,8 @@ static int creation_refused(int error, struct text *why)
 	return error == -EDQUOT ? -EMFILE : error;
 }
 
-int creation_start(struct control *c, struct session *s, uint32_t slot, bool brought,
-		   struct text *why)
+int staging_start(struct control *c, struct session *s, uint32_t slot, bool brought,
+		  struct text *why)
 {
 	bool greedy = s->user->staged_count >= c->config.creations_user_max;
 	struct creation *k = greedy ? NULL : pool_take(&c->session->creations.pool);
@@ -40,7 +40,7 @@ int creation_start(struct control *c, struct session *s, uint32_t slot, bool bro
 			pool_give(&c->session->creations.pool, k);
 		c->counters.creations_refused += !brought;
 		c->counters.creations_greedy += greedy && !brought;
-		return creation_refused(error, why);
+		return staging_refused(error, why);
 	}
 	k->session = s;
 	k->object = o;
@@ -52,7 +52,7 @@ int creation_start(struct control *c, struct session *s, uint32_t slot, bool bro
 	return 0;
 }
 
-void creation_end(struct control *c, struct object *o)
+void staging_end(struct control *c, struct object *o)
 {
 	struct creation *k = o->creation;
 
@@ -63,8 +63,8 @@ void creation_end(struct control *c, struct object *o)
 	c->ops.memory_drop(c->ops.arg, objects_slot(c, o));
 }
 
-void creation_await(struct control *c, struct session *s, const struct session_request *r,
-		    uint64_t watermark)
+void staging_await(struct control *c, struct session *s, const struct session_request *r,
+		   uint64_t watermark)
 {
 	struct object *o = objects_at(c, r->slot);
 	struct creation *k = o->creation;
@@ -90,7 +90,7 @@ void creation_await(struct control *c, struct session *s, const struct session_r
 }
 
 /* The bytes before ready are in the store: answers the requests that waited for them. */
-static void creation_answer(struct control *c, struct object *o, uint64_t ready)
+static void staging_answer(struct control *c, struct object *o, uint64_t ready)
 {
 	uint32_t slot = objects_slot(c, o);
 
@@ -107,7 +107,7 @@ static void creation_answer(struct control *c, struct object *o, uint64_t ready)
 }
 
 /* Copies up to so many bytes. Returns what they count for in the turn. */
-static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t most)
+static uint64_t staging_copy(struct control *c, struct creation *k, uint64_t most)
 {
 	struct object *o = k->object;
 	uint32_t slot = objects_slot(c, o);
@@ -117,7 +117,7 @@ static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t mo
 
 	list_remove(&k->link);
 	if (bytes > 0 && c->ops.memory_read(c->ops.arg, slot, at, to, bytes) < 0) {
-		objects_abandon(c, slot, "its memory could not be read: create it again");
+		announce_abandon(c, slot, "its memory could not be read: create it again");
 		return bytes;
 	}
 	c->counters.creations_bytes += bytes;
@@ -126,22 +126,22 @@ static uint64_t creation_copy(struct control *c, struct creation *k, uint64_t mo
 		list_append(&c->session->creations.copying, &k->link);
 	if (at == image->size && k->seal) {
 		objects_seal(c, slot, true);
-		objects_announce(c, slot);
+		announce_object(c, slot);
 	} else if (bytes > 0) {
 		objects_publish(c, slot, at);
 	}
-	creation_answer(c, o, at);
+	staging_answer(c, o, at);
 	return bytes > COPY_LEAST_BYTES ? bytes : COPY_LEAST_BYTES;
 }
 
-void creation_copies(struct control *c)
+void staging_copies(struct control *c)
 {
 	struct list *copying = &c->session->creations.copying;
 	uint64_t left = COPY_TURN_BYTES;
 
 	while (left > 0 && !list_empty(copying)) {
 		struct creation *k = list_item(list_first(copying), struct creation, link);
-		uint64_t used = creation_copy(c, k, left);
+		uint64_t used = staging_copy(c, k, left);
 
 		left -= used < left ? used : left;
 	}

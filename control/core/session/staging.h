@@ -34,17 +34,17 @@ struct creations {
 	struct list copying; /* creations with bytes to copy, the next one first */
 };
 
-void creation_carve(struct creations *all, struct arena *a, const struct control_config *config);
+void staging_carve(struct creations *all, struct arena *a, const struct control_config *config);
 /* Begins the creation of the object in slot, in new memory or (brought) in memory that came with
  * the request. 0, or -errno and the text. */
-int creation_start(struct control *c, struct session *s, uint32_t slot, bool brought,
-		   struct text *why);
-void creation_end(struct control *c, struct object *o);
+int staging_start(struct control *c, struct session *s, uint32_t slot, bool brought,
+		  struct text *why);
+void staging_end(struct control *c, struct object *o);
 /* A valid PUBLISH or SEAL: it is answered when the bytes before watermark are in the store. */
-void creation_await(struct control *c, struct session *s, const struct session_request *r,
-		    uint64_t watermark);
+void staging_await(struct control *c, struct session *s, const struct session_request *r,
+		   uint64_t watermark);
 
 /* Copies some of the published bytes. */
-void creation_copies(struct control *c);
+void staging_copies(struct control *c);
 
 #endif

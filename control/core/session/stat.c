@@ -21,7 +21,7 @@ void session_stat_carve(struct sessions *s, struct arena *a)
 
 void session_localise(struct control *c, struct session_object *o)
 {
-	uint32_t slot = objects_find(c, &o->id);
+	uint32_t slot = slots_find(c, &o->id);
 	const struct object_slot *s;
 
 	if (slot == TABLE_SLOT_NONE || !objects_is(c, slot, o->generation))
@@ -34,7 +34,7 @@ void session_localise(struct control *c, struct session_object *o)
 static bool session_progress(struct control *c, const struct object_id *id, uint64_t generation,
 			     struct session_holder *out)
 {
-	uint32_t slot = c->table ? objects_find(c, id) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find(c, id) : TABLE_SLOT_NONE;
 	const struct object_slot *s;
 	const struct fetch *f;
 	const uint64_t *map;
@@ -43,12 +43,12 @@ static bool session_progress(struct control *c, const struct object_id *id, uint
 		return false;
 	s = &c->table->slot[slot];
 	f = objects_at(c, slot)->fetch;
-	map = f ? fetch_map(c, f) : NULL;
+	map = f ? ranges_map(c, f) : NULL;
 	out->watermark = atomic_load_explicit(&s->watermark, memory_order_acquire);
 	out->complete = s->state == OBJECT_SEALED || s->state == OBJECT_SPILLED;
 	out->arrived = out->watermark;
 	if (map) {
-		uint32_t chunks = fetch_chunks(f);
+		uint32_t chunks = ranges_chunks(f);
 		uint64_t there = chunks - chunks_missing(map, 0, chunks);
 
 		out->arrived = there * f->chunk_bytes < s->size ? there * f->chunk_bytes : s->size;
@@ -125,8 +125,7 @@ static void session_page_ask(struct control *c, struct stat_page *p, uint32_t i)
 	}
 	m.object.id = o->id;
 	m.object.generation = o->generation;
-	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_stat_answered,
-			   p);
+	call = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_stat_answered, p);
 	if (call == NULL)
 		return;
 	call->cookie = i;
@@ -181,8 +180,8 @@ static void session_stat_ask(struct control *c, struct wait *w)
 
 	m.object.id = w->id;
 	m.object.cursor = w->cursor;
-	w->call = calls_start(c, control_shard(c, &w->id), &m, TABLE_SLOT_NONE,
-			      c->config.directory_ns, session_stated, w);
+	w->call = rpc_start(c, ownership_shard(c, &w->id), &m, TABLE_SLOT_NONE,
+			    c->config.directory_ns, session_stated, w);
 	if (w->call == NULL)
 		waits_no_call(c, w);
 }

@@ -94,7 +94,7 @@ void waits_free(struct control *c, struct wait *w)
 	if (w->op == SESSION_GROUP && w->call)
 		session_group_left(c, w);
 	if (w->call)
-		calls_cancel(c, w->call);
+		rpc_cancel(c, w->call);
 	timers_cancel(&c->timers, &w->timer);
 	if (w->numbered)
 		idmap_remove(&c->session->sessions.by_seq, &w->by_seq);
@@ -116,7 +116,7 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	struct session_reply r = {.op = w->op, .seq = w->seq, .status = status};
 
 	if (s == NULL) {
-		prefetch_end(c, w, status, text);
+		broadcast_end(c, w, status, text);
 		return;
 	}
 	for (size_t i = 0; text[i] && i < sizeof(r.text) - 1; i++)
@@ -159,7 +159,7 @@ static const char *waits_late(struct control *c, const struct wait *w)
 				   : waits_no_dataplane;
 	if (w->await.nowait) /* no answer has come */
 		return waits_no_answer(c);
-	if (w->fetch && w->fetch->answered && !w->fetch->known && members_minority(c))
+	if (w->fetch && w->fetch->answered && !w->fetch->known && membership_minority(c))
 		return "not known here, but at least half of the nodes are out of reach: see "
 		       "'sarissa status'";
 	if (w->fetch && w->fetch->answered && !w->fetch->known && *w->fetch->reason)
@@ -256,7 +256,7 @@ void waits_place(struct control *c, struct wait *w, uint32_t slot)
 	uint32_t seq = w->seq, pin = w->pin;
 
 	if (s == NULL) {
-		prefetch_placed(c, w, slot);
+		broadcast_placed(c, w, slot);
 		return;
 	}
 	if (w->whole && objects_incomplete(c, slot)) {

@@ -56,7 +56,7 @@ static bool watch_call_ended(struct control *c, struct call *call, const struct 
 		return true; /* an answer that makes no sense: asks again */
 	if (w->paused) {     /* asks for the same events again when the client has read */
 		call->deferred = true;
-		calls_reuse(c, call, true);
+		rpc_reuse(c, call, true);
 		return true;
 	}
 	if (answer->objects.watch == MESSAGE_WATCH_FULL) {
@@ -77,7 +77,7 @@ static bool watch_call_ended(struct control *c, struct call *call, const struct 
 	asked->cursor = answer->objects.cursor;
 	w->paused = !room;
 	call->deferred = !room;
-	calls_reuse(c, call, !room);
+	rpc_reuse(c, call, !room);
 	return true;
 }
 
@@ -89,9 +89,9 @@ static struct call *watch_call(struct control *c, struct wait *w, struct node *n
 	m.watch.step = step;
 	m.watch.number = w->number;
 	memcpy(m.watch.prefix, w->prefix, sizeof(m.watch.prefix));
-	call = calls_start(c, n, &m, TABLE_SLOT_NONE,
-			   step == MESSAGE_WATCH_STOP ? c->config.call_ns : UINT64_MAX,
-			   watch_call_ended, step == MESSAGE_WATCH_STOP ? NULL : w);
+	call = rpc_start(c, n, &m, TABLE_SLOT_NONE,
+			 step == MESSAGE_WATCH_STOP ? c->config.call_ns : UINT64_MAX,
+			 watch_call_ended, step == MESSAGE_WATCH_STOP ? NULL : w);
 	if (call)
 		call->cookie = w->number;
 	return call;
@@ -159,8 +159,8 @@ static void watch_leave(struct control *c, struct wait *w, bool stop)
 
 		if (call == NULL)
 			continue;
-		calls_cancel(c, call);
-		if (stop && members_live(n))
+		rpc_cancel(c, call);
+		if (stop && membership_live(n))
 			watch_call(c, w, n, MESSAGE_WATCH_STOP); /* else it is dropped with us */
 	}
 }
@@ -180,7 +180,7 @@ void session_watch_resume(struct control *c, struct wait *w)
 		if (call == NULL || !call->deferred)
 			continue;
 		call->deferred = false;
-		calls_reuse(c, call, false);
+		rpc_reuse(c, call, false);
 	}
 }
 

@@ -12,7 +12,7 @@ enum { ANNOUNCING_MAX = 64 };
 
 #define ANNOUNCE_LATER_NS UINT64_C(5000000)
 
-void objects_announce(struct control *c, uint32_t slot)
+void announce_object(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
@@ -29,7 +29,7 @@ void objects_announce(struct control *c, uint32_t slot)
 	}
 }
 
-static void objects_later_fire(struct control *c, struct timer *t)
+static void announce_later_fire(struct control *c, struct timer *t)
 {
 	list_each(l, after, &c->store->objects.late)
 	{
@@ -38,27 +38,27 @@ static void objects_later_fire(struct control *c, struct timer *t)
 	}
 }
 
-void objects_announce_later(struct control *c, uint32_t slot)
+void announce_later(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
 	if (o->announce || list_linked(&o->dirty)) {
-		objects_announce(c, slot);
+		announce_object(c, slot);
 		return;
 	}
 	if (list_empty(&c->store->objects.late))
 		timers_set(&c->timers, &c->store->objects.later, c->now_ns + ANNOUNCE_LATER_NS,
-			   objects_later_fire);
+			   announce_later_fire);
 	list_append(&c->store->objects.late, &o->dirty);
 }
 
-void objects_announce_all(struct control *c)
+void announce_all(struct control *c)
 {
 	c->store->objects.sweep = 0;
-	reconcile_begin(c);
+	resync_begin(c);
 }
 
-void objects_value(struct control *c, uint32_t slot, struct message_have *have)
+void announce_value(struct control *c, uint32_t slot, struct message_have *have)
 {
 	const struct object_slot *s;
 
@@ -76,7 +76,7 @@ void objects_value(struct control *c, uint32_t slot, struct message_have *have)
 	have->has_value = 1;
 }
 
-void objects_have(struct control *c, uint32_t slot, struct message *m)
+void announce_have(struct control *c, uint32_t slot, struct message *m)
 {
 	const struct object_slot *s = &c->table->slot[slot];
 	struct object *o = objects_at(c, slot);
@@ -100,13 +100,14 @@ void objects_have(struct control *c, uint32_t slot, struct message *m)
 	m->have.rate = o->rate;
 	o->rate = 0;
 	replica_describe(c, slot, &m->have);
-	objects_copy_name(c, slot, m->have.name);
-	objects_copy_meta(c, slot, &m->have.meta);
+	texts_copy_name(c, slot, m->have.name);
+	texts_copy_meta(c, slot, &m->have.meta);
 }
 
 /* Whether what was refused was an object under creation, which an older one that stands keeps out.
  * A complete one takes its place: two sides of a partition have put the id, and the later stays. */
-static bool objects_outgrew(const struct control *c, uint32_t slot, const struct message_have *have)
+static bool announce_outgrew(const struct control *c, uint32_t slot,
+			     const struct message_have *have)
 {
 	uint16_t state = c->table->slot[slot].state;
 
@@ -114,7 +115,7 @@ static bool objects_outgrew(const struct control *c, uint32_t slot, const struct
 			      (state == OBJECT_SEALED || state == OBJECT_SPILLED));
 }
 
-static bool objects_announced(struct control *c, struct call *call, const struct message *answer)
+static bool announce_acked(struct control *c, struct call *call, const struct message *answer)
 {
 	struct object *o = call->owner;
 	uint32_t slot = objects_slot(c, o);
@@ -131,9 +132,9 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 	c->store->objects.announcing--;
 	if (refused && o->participant) {
 		c->store->ops->refused(c, o, status);
-	} else if (refused && objects_outgrew(c, slot, &call->message.have)) {
-		objects_announce(c, slot); /* it is complete by now: announced like any other */
-		reconcile_more(c);
+	} else if (refused && announce_outgrew(c, slot, &call->message.have)) {
+		announce_object(c, slot); /* it is complete by now: announced like any other */
+		resync_more(c);
 	} else if (refused) {
 		objects_kill(c, slot, "the object was deleted: get it again");
 	} else {
@@ -150,43 +151,43 @@ static bool objects_announced(struct control *c, struct call *call, const struct
 		if (o->participant)
 			c->store->ops->led(c, o);
 		if (o->changed) {
-			if (objects_unacked(c, slot)) /* that was of an earlier life */
-				reconcile_more(c);
-			objects_announce(c, slot);
+			if (announce_unacked(c, slot)) /* that was of an earlier life */
+				resync_more(c);
+			announce_object(c, slot);
 		}
 	}
 	o->changed = false;
 	return false;
 }
 
-static void objects_announce_one(struct control *c, struct object *o)
+static void announce_one(struct control *c, struct object *o)
 {
 	uint32_t slot = objects_slot(c, o);
 	const struct object_slot *s = &c->table->slot[slot];
 	struct message m;
 
-	objects_have(c, slot, &m);
-	o->announce = calls_start(c, control_shard(c, &s->id), &m, slot, UINT64_MAX,
-				  objects_announced, o);
+	announce_have(c, slot, &m);
+	o->announce =
+		rpc_start(c, ownership_shard(c, &s->id), &m, slot, UINT64_MAX, announce_acked, o);
 	if (o->announce == NULL) { /* too many calls: sent when one ends */
 		list_append(&c->store->objects.dirty, &o->dirty);
 		return;
 	}
-	o->announce->cookie = members_epoch(c, o->announce->node);
+	o->announce->cookie = membership_epoch(c, o->announce->node);
 	o->replica_doubts = c->store->pinned.doubts;
 	c->store->objects.announcing++;
 }
 
-bool objects_unacked(struct control *c, uint32_t slot)
+bool announce_unacked(struct control *c, uint32_t slot)
 {
 	const struct object *o = objects_at(c, slot);
-	const struct node *owner = control_shard(c, &c->table->slot[slot].id);
+	const struct node *owner = ownership_shard(c, &c->table->slot[slot].id);
 
-	return o->owner != owner->number + 1 || o->owner_epoch != members_epoch(c, owner);
+	return o->owner != owner->number + 1 || o->owner_epoch != membership_epoch(c, owner);
 }
 
 /* Marks some more slots of a sweep. */
-static void objects_sweep(struct control *c)
+static void announce_sweep(struct control *c)
 {
 	struct objects *os = &c->store->objects;
 
@@ -197,61 +198,61 @@ static void objects_sweep(struct control *c)
 			uint16_t state = c->table->slot[os->sweep].state;
 
 			if (state != OBJECT_FREE && state != OBJECT_ZOMBIE &&
-			    objects_unacked(c, os->sweep))
-				objects_announce(c, os->sweep);
+			    announce_unacked(c, os->sweep))
+				announce_object(c, os->sweep);
 		}
 		if (os->sweep >= c->table->slots)
 			os->sweep = TABLE_SLOT_NONE;
 	}
 }
 
-void objects_announce_pump(struct control *c)
+void announce_pump(struct control *c)
 {
 	struct objects *os = &c->store->objects;
 
-	if (c->table == NULL || !members_joined(c))
+	if (c->table == NULL || !membership_joined(c))
 		return;
-	objects_sweep(c);
+	announce_sweep(c);
 	while (os->announcing < ANNOUNCING_MAX && !list_empty(&os->dirty)) {
 		struct object *o = list_item(list_first(&os->dirty), struct object, dirty);
 
 		list_remove(&o->dirty);
-		objects_announce_one(c, o);
+		announce_one(c, o);
 		if (list_linked(&o->dirty))
 			break;
-		objects_sweep(c);
+		announce_sweep(c);
 	}
 }
 
-static bool objects_disowned(struct control *c, struct call *call, const struct message *answer)
+static bool announce_disowned(struct control *c, struct call *call, const struct message *answer)
 {
 	return false;
 }
 
-bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation)
+bool announce_disowns(struct control *c, const struct object_id *id, uint64_t generation)
 {
-	uint32_t slot = c->table ? objects_find(c, id) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find(c, id) : TABLE_SLOT_NONE;
 
 	return slot == TABLE_SLOT_NONE ||
 	       (generation != 0 && c->table->slot[slot].generation != generation);
 }
 
-void objects_disown(struct control *c, const struct object_id *id, uint64_t generation)
+void announce_disown(struct control *c, const struct object_id *id, uint64_t generation)
 {
 	struct message m = {.kind = MESSAGE_DROP};
 
 	m.object.id = *id;
 	m.object.generation = generation;
 	/* Best effort: a receiver that finds nothing here tells the owner. */
-	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.call_ns,
-		    objects_disowned, NULL);
+	rpc_start(c, ownership_shard(c, id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+		  announce_disowned, NULL);
 }
 
-void objects_abandon(struct control *c, uint32_t slot, const char *why)
+void announce_abandon(struct control *c, uint32_t slot, const char *why)
 {
 	struct object_id id = c->table->slot[slot].id;
 	uint64_t generation = c->table->slot[slot].generation;
 
 	objects_kill(c, slot, why);
-	objects_disown(c, &id, generation);
+	announce_disown(c, &id, generation);
 }

@@ -144,7 +144,7 @@ static void objects_give_up_unclaimed(struct control *c)
 		struct object *o = list_item(l, struct object, of_session);
 
 		objects_claim(o);
-		objects_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+		announce_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
 	}
 }
 
@@ -233,7 +233,7 @@ static uint32_t objects_leave(struct control *c, struct list *leaving)
 			continue;
 		}
 		c->counters.evictions++;
-		objects_disown(c, &s->id, s->generation);
+		announce_disown(c, &s->id, s->generation);
 		objects_strike(c, slot, "evicted");
 		if (!objects_try_free(c, o))
 			objects_reap_later(c);
@@ -445,7 +445,7 @@ static void objects_fill(struct control *c, uint32_t slot, const struct object_i
 /* Where readers of this node find it. */
 static void objects_put_meta(struct control *c, uint32_t slot)
 {
-	const struct object_meta *m = objects_meta(c, slot);
+	const struct object_meta *m = texts_meta(c, slot);
 	const struct object_slot *s = &c->table->slot[slot];
 
 	if (m->bytes)
@@ -597,13 +597,13 @@ void objects_appoint(struct control *c, uint32_t slot, bool interim)
 	c->counters.appointed += !(c->table->slot[slot].flags & OBJECT_FLAG_PRIMARY);
 	o->yields = o->yielded = false;
 	objects_set_pin(c, slot, OBJECT_FLAG_PRIMARY | (interim ? OBJECT_FLAG_APPOINTED : 0));
-	objects_announce(c, slot); /* the directory gets the value of a small object back */
+	announce_object(c, slot); /* the directory gets the value of a small object back */
 }
 
 void objects_demote(struct control *c, uint32_t slot)
 {
 	objects_set_pin(c, slot, 0);
-	objects_announce(c, slot);
+	announce_object(c, slot);
 }
 
 static void objects_strike(struct control *c, uint32_t slot, const char *why)
@@ -620,7 +620,7 @@ static void objects_strike(struct control *c, uint32_t slot, const char *why)
 	list_remove(&o->dirty);
 	list_remove(&o->of_session);
 	if (o->announce) {
-		calls_cancel(c, o->announce);
+		rpc_cancel(c, o->announce);
 		o->announce = NULL;
 		c->store->objects.announcing--;
 	}

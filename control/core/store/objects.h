@@ -46,13 +46,13 @@ struct object {			/* one per slot; the part that clients do not see */
 	uint32_t range;
 	uint32_t holds;	      /* stages that touch its bytes */
 	uint32_t owner;	      /* number + 1 of the shard owner that has acknowledged it; 0: none */
-	uint64_t owner_epoch; /* members_epoch of that acknowledgement */
+	uint64_t owner_epoch; /* membership_epoch of that acknowledgement */
 	uint32_t replica;     /* node + 1 with the pinned replica; 0: not known */
 	uint32_t replica_unknown; /* times in a row that the directory knew none */
 	uint32_t replica_doubts;  /* replicas.doubts when the directory was last asked */
 	uint64_t replica_incarnation;
 	uint64_t replica_store; /* its store_incarnation; 0: not known */
-	bool found;		/* objects_find finds it */
+	bool found;		/* slots_find finds it */
 	bool indexed;		/* so do clients */
 	bool hidden;		/* of a participant: not announced */
 	bool gathered;		/* of a participant: assembled from segments, not a sum */
@@ -75,7 +75,7 @@ struct objects {
 	struct object *meta;
 	struct slots slots;
 	struct texts texts;
-	uint64_t *order;	 /* two for each slot, of objects_attach */
+	uint64_t *order;	 /* two for each slot, of recovery_attach */
 	bool table_full;	 /* the last objects_insert found no slot */
 	struct allocator space;	 /* of the store, up to the scratch space */
 	uint64_t scratch_offset; /* where the space of objects ends */
@@ -105,25 +105,25 @@ void objects_carve(struct objects *o, struct arena *a, const struct control_conf
 /* * Takes over the table of an earlier control process: sealed objects stay. While its clients
  * still live, their creations wait for them to reconnect, fetches continue, and the rest becomes
  * zombies; without such clients all of that is freed. 0 or -EPROTO. */
-int objects_attach(struct control *c);
+int recovery_attach(struct control *c);
 /* The creator of an unclaimed object has come back. */
 void objects_claim(struct object *o);
 
 struct object *objects_at(struct control *c, uint32_t slot);
 uint32_t objects_slot(struct control *c, const struct object *o);
 /* The slot that readers find under this id, or TABLE_SLOT_NONE. */
-uint32_t objects_find(struct control *c, const struct object_id *id);
+uint32_t slots_find(struct control *c, const struct object_id *id);
 /* Whether the slot still is that object (and not a zombie). */
 bool objects_is(struct control *c, uint32_t slot, uint64_t generation);
 /* Whether some of its bytes are not readable yet. */
 bool objects_incomplete(const struct control *c, uint32_t slot);
-const char *objects_name(struct control *c, uint32_t slot);
+const char *texts_name(struct control *c, uint32_t slot);
 /* With zeroes behind it. */
-void objects_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BYTES]);
+void texts_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BYTES]);
 /* Until the object is gone. Never NULL: without metadata its length is 0. */
-const struct object_meta *objects_meta(struct control *c, uint32_t slot);
-/* A whole struct: what objects_meta points to may end behind its `bytes`. */
-void objects_copy_meta(struct control *c, uint32_t slot, struct object_meta *out);
+const struct object_meta *texts_meta(struct control *c, uint32_t slot);
+/* A whole struct: what texts_meta points to may end behind its `bytes`. */
+void texts_copy_meta(struct control *c, uint32_t slot, struct object_meta *out);
 
 /* Bytes that an object takes in the store: its own and its metadata (or NULL). UINT64_MAX, which no
  * store has, when no word counts them. */
@@ -200,25 +200,25 @@ void objects_no_room(struct control *c, int error, uint64_t size, struct text *t
 bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 
 /* announce.c: announcing this node's objects to their shard owners */
-void objects_announce(struct control *c, uint32_t slot);
+void announce_object(struct control *c, uint32_t slot);
 /* The same, but deferred a little, so as not to delay other receivers of the object. */
-void objects_announce_later(struct control *c, uint32_t slot);
+void announce_later(struct control *c, uint32_t slot);
 /* Announces all objects that their owners may not know. */
-void objects_announce_all(struct control *c);
+void announce_all(struct control *c);
 /* Whether the owner of its id may not know the object. */
-bool objects_unacked(struct control *c, uint32_t slot);
+bool announce_unacked(struct control *c, uint32_t slot);
 /* Sends announcements, as many as may be open at a time. */
-void objects_announce_pump(struct control *c);
+void announce_pump(struct control *c);
 /* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */
-void objects_disown(struct control *c, const struct object_id *id, uint64_t generation);
+void announce_disown(struct control *c, const struct object_id *id, uint64_t generation);
 /* Whether nothing of that generation is here. */
-bool objects_disowns(struct control *c, const struct object_id *id, uint64_t generation);
+bool announce_disowns(struct control *c, const struct object_id *id, uint64_t generation);
 /* A HAVE about the object as it is now, without its value. */
-void objects_have(struct control *c, uint32_t slot, struct message *m);
+void announce_have(struct control *c, uint32_t slot, struct message *m);
 /* Sets the value of a HAVE to the object's bytes, when they are few and final. */
-void objects_value(struct control *c, uint32_t slot, struct message_have *have);
+void announce_value(struct control *c, uint32_t slot, struct message_have *have);
 
 /* Gives an object under creation up. */
-void objects_abandon(struct control *c, uint32_t slot, const char *why);
+void announce_abandon(struct control *c, uint32_t slot, const char *why);
 
 #endif

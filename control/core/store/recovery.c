@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * * Takes over the store and table of a dataplane, or of an earlier control process:
- * objects_attach. Everything that it reads is checked like input from outside.
+ * recovery_attach. Everything that it reads is checked like input from outside.
  */
 #include <errno.h>
 #include "room.h"
@@ -26,7 +26,7 @@ void objects_carve(struct objects *o, struct arena *a, const struct control_conf
 	allocator_carve(&o->space, a, config->table_slots);
 }
 
-static bool objects_table_valid(const struct control *c)
+static bool recovery_table_valid(const struct control *c)
 {
 	const struct object_table *t = c->table;
 
@@ -36,7 +36,7 @@ static bool objects_table_valid(const struct control *c)
 }
 
 /* Zeroes it, but does not write to pages that are zero: those of unused slots stay unallocated. */
-static void objects_wipe(struct object *o)
+static void recovery_wipe(struct object *o)
 {
 	static const struct object nothing;
 
@@ -45,17 +45,17 @@ static void objects_wipe(struct object *o)
 }
 
 /* The store is gone, and all objects with it. */
-static void objects_reset(struct control *c)
+static void recovery_reset(struct control *c)
 {
 	struct objects *o = &c->store->objects;
 	uint64_t scratch = c->table->store_bytes / SCRATCH_SHARE;
 
 	for (uint32_t i = 0; i < c->config.table_slots; i++) {
 		if (o->meta[i].announce) /* of the store before */
-			calls_cancel(c, o->meta[i].announce);
+			rpc_cancel(c, o->meta[i].announce);
 		if (o->meta[i].fileless)
 			replica_acked(c);
-		objects_wipe(&o->meta[i]);
+		recovery_wipe(&o->meta[i]);
 	}
 	list_init(&o->lru);
 	list_init(&o->zombies);
@@ -82,7 +82,7 @@ static void objects_reset(struct control *c)
 
 /* Whether a slot holds an object that a new control can keep, or must while its readers or its
  * writer may live. A slot that an earlier control left half written (odd sequence) holds none. */
-static bool objects_keeps(const struct control *c, uint32_t slot)
+static bool recovery_keeps(const struct control *c, uint32_t slot)
 {
 	const struct object_slot *s = &c->table->slot[slot];
 
@@ -96,7 +96,7 @@ static bool objects_keeps(const struct control *c, uint32_t slot)
 }
 
 /* Sorts o->order, of count values, by what is above ORDER_SHIFT: by digits, the least first. */
-static void objects_sort(struct objects *o, uint32_t slots, uint32_t count)
+static void recovery_sort(struct objects *o, uint32_t slots, uint32_t count)
 {
 	uint64_t *from = o->order, *to = o->order + slots, all = 0;
 
@@ -120,7 +120,7 @@ static void objects_sort(struct objects *o, uint32_t slots, uint32_t count)
 }
 
 /* An object that this node was fetching: its readers ask for it again. */
-static void objects_entomb(struct control *c, uint32_t slot)
+static void recovery_entomb(struct control *c, uint32_t slot)
 {
 	struct object_slot *s = &c->table->slot[slot];
 
@@ -134,7 +134,7 @@ static void objects_entomb(struct control *c, uint32_t slot)
 }
 
 /* Whether the slot is consistent: this node could have written it. */
-static bool objects_sound(struct control *c, uint32_t slot)
+static bool recovery_sound(struct control *c, uint32_t slot)
 {
 	const struct object_slot *s = &c->table->slot[slot];
 	uint64_t ready = atomic_load(&s->watermark);
@@ -142,11 +142,11 @@ static bool objects_sound(struct control *c, uint32_t slot)
 	return objects_valid(s->generation, s->size, s->chunk_bytes) &&
 	       s->generation <= MESSAGE_GENERATION_MAX && ready <= s->size &&
 	       (s->state != OBJECT_SEALED || ready == s->size) &&
-	       objects_find(c, &s->id) == TABLE_SLOT_NONE;
+	       slots_find(c, &s->id) == TABLE_SLOT_NONE;
 }
 
 /* Its name and metadata; without them it is not sound. */
-static bool objects_keep_text(struct control *c, uint32_t slot)
+static bool recovery_keep_text(struct control *c, uint32_t slot)
 {
 	struct object_note *note = &c->private->note[slot];
 
@@ -156,7 +156,7 @@ static bool objects_keep_text(struct control *c, uint32_t slot)
 	return false;
 }
 
-static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
+static void recovery_keep(struct control *c, uint32_t slot, uint32_t range)
 {
 	struct object *o = &c->store->objects.meta[slot];
 	const struct object_slot *s = &c->table->slot[slot];
@@ -167,8 +167,8 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 	o->range = range;
 	o->adopted = true;
 	c->store->objects.count++;
-	if (!objects_keep_text(c, slot) || !objects_sound(c, slot)) {
-		objects_entomb(c, slot);
+	if (!recovery_keep_text(c, slot) || !recovery_sound(c, slot)) {
+		recovery_entomb(c, slot);
 		return;
 	}
 	slots_keep(c, slot);
@@ -183,22 +183,22 @@ static void objects_keep(struct control *c, uint32_t slot, uint32_t range)
 		o->unclaimed = true;
 		list_append(&c->store->objects.unclaimed, &o->of_session);
 	} else if (s->state != OBJECT_FETCHING || !c->store->ops->adopt(c, slot)) {
-		objects_entomb(c, slot);
+		recovery_entomb(c, slot);
 	}
 }
 
 /* Keeps an object that an earlier control process has spilled to a file. */
-static void objects_keep_spilled(struct control *c, uint32_t slot)
+static void recovery_keep_spilled(struct control *c, uint32_t slot)
 {
 	struct object *o = &c->store->objects.meta[slot];
 	const struct object_slot *s = &c->table->slot[slot];
 
 	if ((atomic_load_explicit(&s->sequence, memory_order_relaxed) & 1) != 0 ||
-	    !objects_sound(c, slot)) {
+	    !recovery_sound(c, slot)) {
 		objects_set_state(c, slot, OBJECT_FREE);
 		return;
 	}
-	if (!objects_keep_text(c, slot)) { /* its box may have been given to another */
+	if (!recovery_keep_text(c, slot)) { /* its box may have been given to another */
 		objects_set_state(c, slot, OBJECT_FREE); /* the shell sweeps its file away */
 		return;
 	}
@@ -210,15 +210,15 @@ static void objects_keep_spilled(struct control *c, uint32_t slot)
 	spill_find(c, slot);
 }
 
-int objects_attach(struct control *c)
+int recovery_attach(struct control *c)
 {
 	struct object *m = c->store->objects.meta;
 	uint64_t *order = c->store->objects.order;
 	uint32_t count = 0;
 
-	if (!objects_table_valid(c))
+	if (!recovery_table_valid(c))
 		return -EPROTO;
-	objects_reset(c);
+	recovery_reset(c);
 	crash_point();
 	atomic_fetch_add_explicit(&c->table->control_epoch, 1, memory_order_seq_cst);
 	crash_point();
@@ -226,7 +226,7 @@ int objects_attach(struct control *c)
 	for (uint32_t i = 0; i < c->table->slots; i++) {
 		if (c->table->slot[i].state == OBJECT_SPILLED)
 			continue;
-		if (objects_keeps(c, i))
+		if (recovery_keeps(c, i))
 			order[count++] =
 				c->table->slot[i].offset / STORE_GRAIN_BYTES << ORDER_SHIFT | i;
 		else if (c->table->slot[i].state != OBJECT_FREE ||
@@ -234,7 +234,7 @@ int objects_attach(struct control *c)
 			  1))
 			objects_set_state(c, i, OBJECT_FREE);
 	}
-	objects_sort(&c->store->objects, c->config.table_slots, count);
+	recovery_sort(&c->store->objects, c->config.table_slots, count);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t slot = (uint32_t)order[i] & ((1u << ORDER_SHIFT) - 1);
 
@@ -245,17 +245,17 @@ int objects_attach(struct control *c)
 	for (uint32_t i = 0; i < c->table->slots; i++) {
 		uint32_t range = m[i].holds;
 
-		objects_wipe(&m[i]);
+		recovery_wipe(&m[i]);
 		if (range)
-			objects_keep(c, i, range);
+			recovery_keep(c, i, range);
 		else if (c->table->slot[i].state == OBJECT_SPILLED)
-			objects_keep_spilled(c, i);
+			recovery_keep_spilled(c, i);
 		else if (c->table->slot[i].state != OBJECT_FREE)
 			objects_set_state(c, i, OBJECT_FREE);
 	}
 	texts_adopted(c);
 	slots_adopted(c);
 	objects_reap(c);
-	objects_announce_all(c);
+	announce_all(c);
 	return 0;
 }

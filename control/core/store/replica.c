@@ -60,8 +60,8 @@ static bool replica_ask(struct control *c, struct node *n)
 		return true;
 	if (n == c->cluster->self || !c->attached || c->now_ns < n->mute_ns)
 		return false;
-	n->asking = calls_start(c, n, &m, TABLE_SLOT_NONE, REPLICA_ANSWER_NS, replica_answered,
-				NULL) != NULL;
+	n->asking = rpc_start(c, n, &m, TABLE_SLOT_NONE, REPLICA_ANSWER_NS, replica_answered,
+			      NULL) != NULL;
 	c->store->pinned.asks += n->asking;
 	return n->asking;
 }
@@ -85,12 +85,12 @@ void replica_describe(struct control *c, uint32_t slot, struct message_have *hav
 	struct object *o = objects_at(c, slot);
 	const struct node *n = replica_node(c, o);
 	bool primary = (s->flags & OBJECT_FLAG_PRIMARY) != 0;
-	bool asks = o->yields && !objects_unacked(c, slot); /* a new owner is told first */
+	bool asks = o->yields && !announce_unacked(c, slot); /* a new owner is told first */
 
 	have->appointed = (s->flags & OBJECT_FLAG_APPOINTED) != 0;
 	have->pinned = s->state == OBJECT_CREATING || (primary && !asks);
 	have->pin_lost = s->state == OBJECT_SEALED && !primary &&
-			 ((n && !members_live(n)) || o->replica_unknown >= REPLICA_PATIENCE);
+			 ((n && !membership_live(n)) || o->replica_unknown >= REPLICA_PATIENCE);
 	o->yields = o->yielded = false;
 }
 
@@ -125,7 +125,7 @@ void replica_released(struct control *c, uint32_t slot, uint32_t pinned)
 	if (o->yielded)
 		replica_retry(c);
 	else
-		objects_announce(c, slot);
+		announce_object(c, slot);
 }
 
 void replica_named(struct control *c, uint32_t slot, uint32_t pinned)
@@ -145,14 +145,14 @@ void replica_named(struct control *c, uint32_t slot, uint32_t pinned)
 void replica_losing(struct control *c)
 {
 	c->store->pinned.losing++;
-	c->cluster->losses = control_generation(c) | 1;
+	c->cluster->losses = env_generation(c) | 1;
 }
 
 void replica_acked(struct control *c)
 {
 	assert(c->store->pinned.losing > 0);
 	if (--c->store->pinned.losing == 0)
-		c->cluster->losses = control_generation(c) & ~UINT64_C(1);
+		c->cluster->losses = env_generation(c) & ~UINT64_C(1);
 }
 
 static bool replica_dropped(struct control *c, struct call *call, const struct message *answer)
@@ -168,8 +168,8 @@ void replica_lost(struct control *c, const struct object_id *id, uint64_t genera
 	struct message m = {.kind = MESSAGE_DROP, .object = {.id = *id, .generation = generation}};
 
 	replica_losing(c);
-	if (calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, UINT64_MAX, replica_dropped,
-			NULL) == NULL)
+	if (rpc_start(c, ownership_shard(c, id), &m, TABLE_SLOT_NONE, UINT64_MAX, replica_dropped,
+		      NULL) == NULL)
 		replica_acked(
 			c); /* too many calls: a receiver that finds nothing tells the owner */
 }
@@ -186,7 +186,7 @@ void replica_doubt(struct control *c, struct node *n)
 		o->replica = 0;
 		o->replica_unknown = 0;
 		if ((n->losses & 1) == 0)
-			objects_announce(c, objects_slot(c, o));
+			announce_object(c, objects_slot(c, o));
 	}
 	replica_watch(c);
 }
@@ -201,7 +201,7 @@ static bool replica_give_back(struct control *c, uint32_t slot)
 	o->yielded = false;
 	if (c->table->slot[slot].state != OBJECT_SEALED || o->spilling ||
 	    o->replica_doubts != c->store->pinned.doubts || !replica_elsewhere(c, o)) {
-		objects_announce(c, slot);
+		announce_object(c, slot);
 		return false;
 	}
 	replica_losing(c);
@@ -222,7 +222,7 @@ static bool replica_look(struct control *c, uint32_t slot)
 		return false;
 	o->yields = s->flags & OBJECT_FLAG_APPOINTED && c->store->pinned.tries > 0;
 	if (o->yields || (!(s->flags & OBJECT_FLAG_PRIMARY) && !replica_elsewhere(c, o)))
-		objects_announce(c, slot);
+		announce_object(c, slot);
 	return false;
 }
 

@@ -6,11 +6,11 @@
 
 enum { RECONCILE_SENDING_MAX = 64 }; /* leaves message slots for other requests */
 
-static void reconcile_fire(struct control *c, struct timer *t);
+static void resync_fire(struct control *c, struct timer *t);
 
-void reconcile_stamp(struct control *c, struct node *n, struct message *m)
+void resync_stamp(struct control *c, struct node *n, struct message *m)
 {
-	uint64_t epoch = members_epoch(c, n);
+	uint64_t epoch = membership_epoch(c, n);
 
 	if (m->kind == MESSAGE_HAVE)
 		m->have.epoch = epoch;
@@ -24,30 +24,30 @@ void reconcile_stamp(struct control *c, struct node *n, struct message *m)
 		n->acked_epoch = epoch; /* there is nothing older */
 }
 
-void reconcile_asked(struct node *n)
+void resync_asked(struct node *n)
 {
 	if (n->acked_epoch == 0)
 		n->acked_epoch = 1;
 }
 
-static void reconcile_later(struct control *c)
+static void resync_later(struct control *c)
 {
 	timers_set(&c->timers, &c->store->reconcile.timer,
-		   c->now_ns + (c->attached ? RECONCILE_NS : c->config.retry_ns), reconcile_fire);
+		   c->now_ns + (c->attached ? RECONCILE_NS : c->config.retry_ns), resync_fire);
 }
 
-void reconcile_more(struct control *c)
+void resync_more(struct control *c)
 {
 	c->store->reconcile.swept = false;
 }
 
-void reconcile_begin(struct control *c)
+void resync_begin(struct control *c)
 {
-	reconcile_more(c);
-	reconcile_later(c);
+	resync_more(c);
+	resync_later(c);
 }
 
-static bool reconcile_acked(struct control *c, struct call *call, const struct message *answer)
+static bool resync_acked(struct control *c, struct call *call, const struct message *answer)
 {
 	c->store->reconcile.sending--;
 	if (answer) {
@@ -59,13 +59,13 @@ static bool reconcile_acked(struct control *c, struct call *call, const struct m
 
 /* Whether a creator may come back for an object of that node's shard. Then the object is announced;
  * until then the owner must not take it for gone. */
-static bool reconcile_unclaimed(struct control *c, const struct node *n)
+static bool resync_unclaimed(struct control *c, const struct node *n)
 {
 	list_each(l, after, &c->store->objects.unclaimed)
 	{
 		struct object *o = list_item(l, struct object, of_session);
 
-		if (control_shard(c, &c->table->slot[objects_slot(c, o)].id) == n)
+		if (ownership_shard(c, &c->table->slot[objects_slot(c, o)].id) == n)
 			return true;
 	}
 	return false;
@@ -74,16 +74,16 @@ static bool reconcile_unclaimed(struct control *c, const struct node *n)
 /* How much ANNOUNCED may say to a node while older HAVEs to it are unanswered. They may be of
  * objects that were announced in an earlier epoch; and one that found no message slot is sent again
  * after the ANNOUNCED. */
-enum reconcile_may {
+enum resync_may {
 	RECONCILE_ALL,	   /* the present epoch: each object is acknowledged in it */
 	RECONCILE_VIEW,	   /* only the view: an open HAVE waits there for a decision that may
 			    * depend on this ANNOUNCED */
 	RECONCILE_NOTHING, /* no ANNOUNCED now */
 };
 
-static enum reconcile_may reconcile_may(const struct control *c, const struct node *n)
+static enum resync_may resync_may(const struct control *c, const struct node *n)
 {
-	enum reconcile_may may = RECONCILE_ALL;
+	enum resync_may may = RECONCILE_ALL;
 
 	list_each(l, after, &n->calls)
 	{
@@ -105,26 +105,25 @@ static enum reconcile_may reconcile_may(const struct control *c, const struct no
 }
 
 /* Returns false when that must wait. */
-static bool reconcile_send(struct control *c, struct node *n)
+static bool resync_send(struct control *c, struct node *n)
 {
 	/* configured owners do not wait for a view */
 	uint64_t view = c->config.shards > 0 ? 0 : c->cluster->members.view,
-		 epoch = members_epoch(c, n);
+		 epoch = membership_epoch(c, n);
 	bool known = n->acked_epoch == 0 || n->acked_epoch == epoch;
 	struct message m = {.kind = MESSAGE_ANNOUNCED, .announced.view = view};
-	enum reconcile_may may;
+	enum resync_may may;
 	struct call *call;
 
 	if (known && n->acked_view == view)
 		return true;
-	if (c->store->reconcile.sending >= RECONCILE_SENDING_MAX || reconcile_unclaimed(c, n))
+	if (c->store->reconcile.sending >= RECONCILE_SENDING_MAX || resync_unclaimed(c, n))
 		return false;
-	may = reconcile_may(c, n);
+	may = resync_may(c, n);
 	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->acked_view == view))
 		return false;
 	m.announced.epoch = may == RECONCILE_ALL ? epoch : n->acked_epoch;
-	call = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, reconcile_acked,
-			   NULL);
+	call = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, resync_acked, NULL);
 	if (call) {
 		call->cookie = m.announced.epoch;
 		c->store->reconcile.sending++;
@@ -132,10 +131,10 @@ static bool reconcile_send(struct control *c, struct node *n)
 	return call != NULL && may == RECONCILE_ALL;
 }
 
-static void reconcile_fire(struct control *c, struct timer *t)
+static void resync_fire(struct control *c, struct timer *t)
 {
 	bool done = c->store->objects.sweep == TABLE_SLOT_NONE &&
-		    list_empty(&c->store->objects.dirty) && holds_acked(c) &&
+		    list_empty(&c->store->objects.dirty) && tell_acked(c) &&
 		    !c->cluster->members.changed; /* else epochs have risen, and a sweep follows */
 	struct node *n;
 
@@ -147,7 +146,7 @@ static void reconcile_fire(struct control *c, struct timer *t)
 	}
 	if (done)
 		for (uint32_t i = 0; (n = ownership_next(c, &i)) != NULL; i++)
-			done &= reconcile_send(c, n);
+			done &= resync_send(c, n);
 	if (!done || !c->attached)
-		reconcile_later(c);
+		resync_later(c);
 }

@@ -4,8 +4,8 @@
  * once, and may be lost with a connection or a process, or go to a new owner while the old one
  * lives on unreachable. So when all objects are announced to an owner again, ANNOUNCED follows: the
  * owner forgets entries of this node that were not announced since. HAVE and GET carry the epoch
- * (members_epoch) in which they are sent, ANNOUNCED the epoch that is complete, so their order does
- * not matter. Called by announce.c and the cluster's events.
+ * (membership_epoch) in which they are sent, ANNOUNCED the epoch that is complete, so their order
+ * does not matter. Called by announce.c and the cluster's events.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_RESYNC_H
 #define SARISSA_CONTROL_CORE_STORE_RESYNC_H
@@ -24,15 +24,15 @@ struct reconcile {
 };
 
 /* All objects are being announced again to some owners. */
-void reconcile_begin(struct control *c);
+void resync_begin(struct control *c);
 /* One more object must be announced before ANNOUNCED: its owner has refused it, or has
  * acknowledged it in an earlier epoch. */
-void reconcile_more(struct control *c);
+void resync_more(struct control *c);
 /* Writes the epoch into a HAVE or a GET that is sent to that node. A HAVE that is repeated gets the
  * present epoch, as it says what holds now; a GET keeps its first one, as the owner has booked a
  * copy for it then. */
-void reconcile_stamp(struct control *c, struct node *n, struct message *m);
+void resync_stamp(struct control *c, struct node *n, struct message *m);
 /* The node may have entries that an earlier control process of this node announced. */
-void reconcile_asked(struct node *n);
+void resync_asked(struct node *n);
 
 #endif

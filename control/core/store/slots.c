@@ -65,7 +65,7 @@ static uint32_t *slots_head(const struct control *c, const struct object_id *id)
 	return &s->head[(uint32_t)object_id_hash(s->key, id) & s->mask];
 }
 
-uint32_t objects_find(struct control *c, const struct object_id *id)
+uint32_t slots_find(struct control *c, const struct object_id *id)
 {
 	uint32_t i = *slots_head(c, id);
 

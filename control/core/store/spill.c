@@ -54,11 +54,11 @@ static void spill_say(struct control *c, uint32_t slot, const char *what, int er
 {
 	struct text t = {.length = 0};
 
-	text_add_object(&t, &c->table->slot[slot].id, objects_name(c, slot));
+	text_add_object(&t, &c->table->slot[slot].id, texts_name(c, slot));
 	text_add(&t, what);
 	text_add_number(&t, (uint64_t)-error);
 	text_add(&t, "): see the disk of --spill");
-	control_log(c, CONTROL_LOG_ERROR, &t);
+	env_log(c, CONTROL_LOG_ERROR, &t);
 }
 
 /* ---- out ------------------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ static uint8_t *texts_at(struct control *c, uint32_t text)
 	       (uint64_t)box * object_text_bytes[size];
 }
 
-const struct object_meta *objects_meta(struct control *c, uint32_t slot)
+const struct object_meta *texts_meta(struct control *c, uint32_t slot)
 {
 	static const struct object_meta none;
 	uint32_t text = c->private->note[slot].text;
@@ -41,24 +41,24 @@ const struct object_meta *objects_meta(struct control *c, uint32_t slot)
 	return text ? (const struct object_meta *)(void *)texts_at(c, text) : &none;
 }
 
-void objects_copy_meta(struct control *c, uint32_t slot, struct object_meta *out)
+void texts_copy_meta(struct control *c, uint32_t slot, struct object_meta *out)
 {
-	const struct object_meta *m = objects_meta(c, slot);
+	const struct object_meta *m = texts_meta(c, slot);
 
 	*out = (struct object_meta){.bytes = m->bytes};
 	memcpy(out->data, m->data, m->bytes);
 }
 
-const char *objects_name(struct control *c, uint32_t slot)
+const char *texts_name(struct control *c, uint32_t slot)
 {
-	const struct object_meta *m = objects_meta(c, slot);
+	const struct object_meta *m = texts_meta(c, slot);
 
 	return c->private->note[slot].text ? (const char *)m->data + m->bytes : "";
 }
 
-void objects_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BYTES])
+void texts_copy_name(struct control *c, uint32_t slot, char out[OBJECT_NAME_BYTES])
 {
-	const char *name = objects_name(c, slot);
+	const char *name = texts_name(c, slot);
 	size_t length = strlen(name);
 
 	memset(out, 0, OBJECT_NAME_BYTES);

@@ -37,7 +37,7 @@ static struct fetch *fetch_new(struct control *c, const struct object_id *id)
 	f->slot = TABLE_SLOT_NONE;
 	f->failed = MESSAGE_NODE_NONE;
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		feed_init(&f->feed[i], f);
+		upstream_init(&f->feed[i], f);
 	return f;
 }
 
@@ -87,13 +87,13 @@ bool fetch_adopt(struct control *c, uint32_t slot)
 	f->size = s->size;
 	f->chunk_bytes = s->chunk_bytes;
 	f->known = true;
-	f->bitmap = buffers_bitmap(c, fetch_chunks(f));
+	f->bitmap = buffers_bitmap(c, ranges_chunks(f));
 	if (f->bitmap == 0) {
-		fetch_end(c, f);
+		placement_end(c, f);
 		return false;
 	}
 	map = (uint64_t *)(void *)scratch_at(c, f->bitmap);
-	chunks_set(map, 0, (uint32_t)(ready / s->chunk_bytes));
+	bitmap_set(map, 0, (uint32_t)(ready / s->chunk_bytes));
 	objects_at(c, slot)->fetch = f;
 	fetch_rest(c, f);
 	return true;
@@ -127,7 +127,7 @@ void fetch_unwanted(struct control *c, struct fetch *f)
 {
 	/* A fetch that has its place continues: other nodes can use the copy. */
 	if (f->slot == TABLE_SLOT_NONE && list_empty(&f->waits))
-		fetch_fail(c, f, -ECANCELED, "");
+		placement_fail(c, f, -ECANCELED, "");
 }
 
 void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t)
@@ -188,11 +188,11 @@ static bool fetch_waits(struct control *c, struct fetch *f, const struct message
 		f->failed = MESSAGE_NODE_NONE;
 		f->why = MESSAGE_GET_FIRST;
 		f->attempts += f->attempts > 0 && f->attempts < FETCH_ATTEMPTS;
-		fetch_timer(c, f, control_backoff(c, f->attempts));
+		fetch_timer(c, f, env_backoff(c, f->attempts));
 	}
 	if (f->attempts > 0 && !fetch_wanted(c, f)) {
 		f->call = NULL;
-		fetch_fail(c, f, -ECANCELED, "nobody holds all of it any more");
+		placement_fail(c, f, -ECANCELED, "nobody holds all of it any more");
 		return false;
 	}
 	if (f->slot != TABLE_SLOT_NONE || (f->known && !f->lost))
@@ -200,7 +200,7 @@ static bool fetch_waits(struct control *c, struct fetch *f, const struct message
 	if (!fetch_refuse_nowait(c, f))
 		return true;
 	f->call = NULL; /* ends with this answer */
-	fetch_fail(c, f, -ECANCELED, "");
+	placement_fail(c, f, -ECANCELED, "");
 	return false;
 }
 
@@ -212,8 +212,8 @@ static void fetch_booked(struct control *c, struct fetch *f, const struct call *
 
 	o->owner = call->node->number + 1;
 	o->owner_epoch = call->message.get.epoch;
-	if (objects_unacked(c, f->slot))
-		objects_announce(c, f->slot);
+	if (announce_unacked(c, f->slot))
+		announce_object(c, f->slot);
 }
 
 static bool fetch_got(struct control *c, struct call *call, const struct message *answer)
@@ -227,27 +227,27 @@ static bool fetch_got(struct control *c, struct call *call, const struct message
 		return fetch_waits(c, f, got);
 	case MESSAGE_GOT_HOLDER:
 		f->call = NULL;
-		if (fetch_place(c, f, got) == 0) {
+		if (placement_place(c, f, got) == 0) {
 			fetch_booked(c, f, call);
-			fetch_keep_backups(f, got);
+			monitor_keep_backups(f, got);
 			fetch_connect(c, f, peers_node(c, got->holder));
 		}
 		return false;
 	case MESSAGE_GOT_VALUE:
 		f->call = NULL;
 		f->answered |= got->waited;
-		fetch_take_value(c, f, got);
+		placement_take_value(c, f, got);
 		return false;
 	case MESSAGE_GOT_INCOMPLETE:
 		f->call = NULL;
 		if (f->slot != TABLE_SLOT_NONE && f->generation == got->generation)
-			fetch_inventory(c, f);
+			salvage_fetch(c, f);
 		else
 			fetch_rest(c, f);
 		return false;
 	default:
 		f->call = NULL;
-		fetch_fail(c, f, got->status, got->text);
+		placement_fail(c, f, got->status, got->text);
 		return false;
 	}
 }
@@ -262,8 +262,8 @@ struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, ui
 	m.get.failed = failed;
 	m.get.why = why;
 	m.get.deferrable = f->deferrable;
-	return calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, timeout_ns, end,
-			   f);
+	return rpc_start(c, ownership_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, timeout_ns, end,
+			 f);
 }
 
 void fetch_ask(struct control *c, struct fetch *f)
@@ -277,7 +277,7 @@ void fetch_ask(struct control *c, struct fetch *f)
 	if (f->call == NULL) { /* too many: later */
 		f->state = FETCH_REST;
 		serve_early(c, f);
-		fetch_timer(c, f, control_backoff(c, 1));
+		fetch_timer(c, f, env_backoff(c, 1));
 	}
 }
 
@@ -285,7 +285,7 @@ void fetch_rest(struct control *c, struct fetch *f)
 {
 	f->state = FETCH_REST;
 	serve_early(c, f);
-	fetch_timer(c, f, control_backoff(c, f->attempts));
+	fetch_timer(c, f, env_backoff(c, f->attempts));
 }
 
 void fetch_rest_roomless(struct control *c, struct fetch *f, uint64_t bytes)
@@ -303,14 +303,14 @@ bool fetch_waits_for_room(const struct fetch *f)
 
 void fetch_stop(struct control *c, struct fetch *f)
 {
-	calls_cancel(c, f->call);
-	calls_cancel(c, f->more);
-	calls_cancel(c, f->reparenting);
+	rpc_cancel(c, f->call);
+	rpc_cancel(c, f->more);
+	rpc_cancel(c, f->reparenting);
 	f->call = f->more = f->reparenting = NULL;
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		feed_stop(c, &f->feed[i]);
-	fetch_look_end(c, f);
-	fetch_inventory_end(c, f);
+		upstream_stop(c, &f->feed[i]);
+	monitor_end(c, f);
+	salvage_fetch_end(c, f);
 	f->piece_left = 0;
 }
 
@@ -319,9 +319,9 @@ void fetch_stop(struct control *c, struct fetch *f)
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why)
 {
 	c->counters.failovers++;
-	if (fetch_feeds(f) > 0) {
-		fetch_leave(c, f, holder);
-		fetch_divide(c, f);
+	if (ranges_feeds(f) > 0) {
+		monitor_leave(c, f, holder);
+		ranges_divide(c, f);
 		return;
 	}
 	fetch_stop(c, f);
@@ -338,13 +338,13 @@ void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, 
 
 void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
 {
-	struct feed *d = fetch_feed_free(f);
+	struct feed *d = ranges_feed_free(f);
 
 	f->state = FETCH_FED;
-	fetch_look_begin(c, f);
+	monitor_begin(c, f);
 	d->first = 0;
-	d->end = fetch_chunks(f);
-	feed_start(c, d, holder);
+	d->end = ranges_chunks(f);
+	upstream_start(c, d, holder);
 }
 
 void fetch_found(struct control *c, const struct message_got *got, bool retry)
@@ -358,12 +358,12 @@ void fetch_found(struct control *c, const struct message_got *got, bool retry)
 	if ((f->generation == 0 || f->generation == got->generation) &&
 	    (!retry || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
 		return;
-	calls_cancel(c, f->call);
+	rpc_cancel(c, f->call);
 	f->call = NULL;
-	if (fetch_place(c, f, got))
+	if (placement_place(c, f, got))
 		return;
 	fetch_connect(c, f, peers_node(c, got->holder));
-	objects_announce(c, f->slot);
+	announce_object(c, f->slot);
 }
 
 bool fetch_wants(struct control *c, const struct link *l)
@@ -387,7 +387,7 @@ void fetch_node_up(struct control *c, struct node *n)
 
 		for (int k = 0; k < FETCH_FEEDS; k++)
 			if (f->feed[k].holder == n)
-				feed_linked(c, &f->feed[k]);
+				upstream_linked(c, &f->feed[k]);
 	}
 }
 
@@ -399,7 +399,7 @@ void fetch_node_dead(struct control *c, const struct node *n)
 
 		for (int k = 0; k < FETCH_FEEDS; k++)
 			if (f->feed[k].holder == n)
-				feed_failed(c, &f->feed[k], MESSAGE_GET_UNREACHED);
+				upstream_failed(c, &f->feed[k], MESSAGE_GET_UNREACHED);
 	}
 }
 
@@ -409,9 +409,9 @@ static void fetch_fire(struct control *c, struct timer *t)
 
 	switch (f->state) {
 	case FETCH_REST:
-		if (f->room_bytes != 0 && fetch_still_roomless(c, f))
+		if (f->room_bytes != 0 && placement_still_roomless(c, f))
 			break;
-		if (members_joined(c))
+		if (membership_joined(c))
 			fetch_ask(c, f);
 		else /* adopted from an earlier control process: there is no connection yet */
 			fetch_rest(c, f);
@@ -419,7 +419,7 @@ static void fetch_fire(struct control *c, struct timer *t)
 	case FETCH_ASK:
 		if (!f->answered && c->transfer->ops->made_here(c, &f->by_id.id))
 			break;
-		calls_cancel(c, f->call);
+		rpc_cancel(c, f->call);
 		fetch_ask(c, f);
 		break;
 	default:
@@ -429,7 +429,7 @@ static void fetch_fire(struct control *c, struct timer *t)
 
 static bool fetch_shard_is_here(struct control *c, const struct fetch *f)
 {
-	return control_shard(c, &f->by_id.id) == c->cluster->self;
+	return ownership_shard(c, &f->by_id.id) == c->cluster->self;
 }
 
 /* The rate at which the object arrived, for the directory's model; 0: too few bytes to show the
@@ -456,13 +456,13 @@ void fetch_done(struct control *c, struct fetch *f)
 		linkstats_saw_rate(&c->cluster->links, c->cluster->self->number, MESSAGE_NODE_NONE,
 				   rate, 0);
 	objects_at(c, slot)->rate = rate;
-	fetch_end(c, f);
+	placement_end(c, f);
 	objects_at(c, slot)->fetch = NULL;
 	objects_seal(c, slot, false);
 	if (by_value)
-		objects_announce_later(c, slot);
+		announce_later(c, slot);
 	else
-		objects_announce(c, slot);
+		announce_object(c, slot);
 	if (s)
 		buffers_settle_stage(c, s);
 }

@@ -39,7 +39,7 @@ enum fetch_state {
 	FETCH_REST,
 };
 
-struct fetch_inventory {
+struct salvage_fetch {
 	uint32_t found;	     /* scratch bitmap: chunks that exist; 0: there is no inventory */
 	uint32_t node;	     /* the node that is asked */
 	uint32_t at;	     /* first chunk of the next question to it */
@@ -88,7 +88,7 @@ struct fetch {
 	char reason[MESSAGE_TEXT_MAX + 1]; /* the directory's text, why there is no copy */
 	bool deferrable;		   /* the owner may defer the answer that it has to wait */
 
-	struct fetch_inventory inventory;
+	struct salvage_fetch inventory;
 	uint32_t piece_left; /* FED by a holder of a part: chunks that it has not; else 0 */
 
 	uint32_t backup[MESSAGE_UPSTREAMS_MAX - 1]; /* other complete holders, of the last GOT */
@@ -146,19 +146,19 @@ void fetch_lost_text(struct control *c, const struct fetch *f, struct text *t);
 void fetch_unwanted(struct control *c, struct fetch *f);
 
 /* There may be room: fetches that wait for it ask again. */
-void fetch_room(struct control *c);
+void placement_room(struct control *c);
 /* A pause, then it asks again. */
 void fetch_rest(struct control *c, struct fetch *f);
 /* Without a booking, until so many bytes may be had. */
 void fetch_rest_roomless(struct control *c, struct fetch *f, uint64_t bytes);
 /* True: it goes on waiting for room, or has failed. */
-bool fetch_still_roomless(struct control *c, struct fetch *f);
+bool placement_still_roomless(struct control *c, struct fetch *f);
 
 void fetch_done(struct control *c, struct fetch *f);
 /* The worker has lost the buffer. */
-void fetch_stage_lost(struct control *c, struct fetch *f);
+void placement_stage_lost(struct control *c, struct fetch *f);
 /* The object was taken away. */
-void fetch_killed(struct control *c, struct fetch *f);
+void placement_killed(struct control *c, struct fetch *f);
 /* A node has become reachable, or a connection to it has come up. */
 void fetch_node_up(struct control *c, struct node *n);
 /* Whether some fetch waits for this link. */
@@ -168,24 +168,24 @@ void fetch_upstreams(const struct fetch *f, struct message_have *have);
 /* Whether a wait here, or a receiver of this copy, needs it. */
 bool fetch_wanted(struct control *c, const struct fetch *f);
 /* The store is gone: restarts all fetches. */
-void fetch_restart_all(struct control *c);
+void placement_restart_all(struct control *c);
 /* Announces fetched objects to their owner `shard` again. */
-void fetch_announce(struct control *c, const struct node *shard);
+void placement_announce(struct control *c, const struct node *shard);
 
 /* A holder feeds it, and has `ready` chunks. */
-void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready);
+void monitor_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready);
 /* A holder does not feed it any more (why: enum message_get_why). */
 void fetch_feed_failed(struct control *c, struct fetch *f, struct node *holder, uint32_t why);
 /* Notes holders to use when neither the present one nor the owner answers. */
-void fetch_keep_backups(struct fetch *f, const struct message_got *got);
+void monitor_keep_backups(struct fetch *f, const struct message_got *got);
 /* A holder is lost: starts the clock of the repair. */
-void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d);
+void monitor_note_lost(struct control *c, struct fetch *f, const struct feed *d);
 /* A holder is silent; it answers again. */
-void fetch_silent(struct control *c, struct fetch *f, struct feed *d);
-void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d);
+void monitor_say_silent(struct control *c, struct fetch *f, struct feed *d);
+void monitor_speaks(struct control *c, struct fetch *f, const struct feed *d);
 /* Whether another feed than d brings chunks, or is about to, and is not silent. */
-bool fetch_has_stand_in(const struct fetch *f, const struct feed *d);
-void fetch_flows(struct control *c, struct fetch *f, const struct feed *d);
+bool monitor_has_stand_in(const struct fetch *f, const struct feed *d);
+void monitor_flows(struct control *c, struct fetch *f, const struct feed *d);
 /* The members agree that a node is dead: fetches do not wait for it. */
 void fetch_node_dead(struct control *c, const struct node *n);
 /* Ends all feeds. */
@@ -193,41 +193,41 @@ void fetch_stop(struct control *c, struct fetch *f);
 
 /* ---- ranges.c: which holder brings which chunks ---------------------------------------------- */
 
-void fetch_divide(struct control *c, struct fetch *f);
-struct feed *fetch_feed_free(struct fetch *f);
-struct feed *fetch_feed_of(struct fetch *f, const struct node *holder);
-uint32_t fetch_feeds(const struct fetch *f);
+void ranges_divide(struct control *c, struct fetch *f);
+struct feed *ranges_feed_free(struct fetch *f);
+struct feed *ranges_feed_of(struct fetch *f, const struct node *holder);
+uint32_t ranges_feeds(const struct fetch *f);
 /* Bitmap of the chunks that have arrived. */
-const uint64_t *fetch_map(struct control *c, const struct fetch *f);
-uint32_t fetch_chunks(const struct fetch *f);
+const uint64_t *ranges_map(struct control *c, const struct fetch *f);
+uint32_t ranges_chunks(const struct fetch *f);
 
 /* ---- monitor.c: whether it is as fast as it could be ----------------------------------------- */
 
 /* Starts and ends the periodic look at a fetch that is FED. */
-void fetch_look_begin(struct control *c, struct fetch *f);
-void fetch_look_end(struct control *c, struct fetch *f);
+void monitor_begin(struct control *c, struct fetch *f);
+void monitor_end(struct control *c, struct fetch *f);
 /* Tells the owner that a node does not feed it any more. */
-void fetch_leave(struct control *c, const struct fetch *f, const struct node *holder);
+void monitor_leave(struct control *c, const struct fetch *f, const struct node *holder);
 
 /* Ends a feed, and tells the owner. */
-void fetch_let_go(struct control *c, struct fetch *f, struct feed *d);
+void monitor_let_go(struct control *c, struct fetch *f, struct feed *d);
 /* The holder that the owner has booked; NULL: none. */
-struct node *fetch_holder_booked(struct control *c, const struct message *answer);
+struct node *monitor_holder_booked(struct control *c, const struct message *answer);
 /* Adds a feed by one more holder. The feed's flags must be set before, as it may fail at once. */
-void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder);
+void monitor_take_got(struct control *c, struct fetch *f, struct feed *d, struct node *holder);
 
 /* ---- rehome.c: back from a holder that feeds too many ---------------------------------------- */
 
-void fetch_reparent_begin(struct fetch *f);
+void rehome_begin(struct fetch *f);
 /* The holder of this feed may have more streams than it should. */
-void fetch_surplus(struct control *c, struct feed *d);
+void rehome_surplus(struct control *c, struct feed *d);
 /* Called at each look. */
-void fetch_reparent(struct control *c, struct fetch *f);
+void rehome_fetch(struct control *c, struct fetch *f);
 
 /* ---- salvage.c: the inventory of an object without a complete copy --------------------------- */
 
-void fetch_inventory(struct control *c, struct fetch *f);
-void fetch_inventory_end(struct control *c, struct fetch *f);
+void salvage_fetch(struct control *c, struct fetch *f);
+void salvage_fetch_end(struct control *c, struct fetch *f);
 
 /* Sends a GET to the owner; failed: a holder to avoid, or MESSAGE_NODE_NONE. */
 struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, uint32_t failed,
@@ -242,20 +242,20 @@ void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 
 /* ---- placement.c: where the bytes go --------------------------------------------------------- */
 
-int fetch_place(struct control *c, struct fetch *f, const struct message_got *got);
-void fetch_take_value(struct control *c, struct fetch *f, const struct message_got *got);
+int placement_place(struct control *c, struct fetch *f, const struct message_got *got);
+void placement_take_value(struct control *c, struct fetch *f, const struct message_got *got);
 /* The stage of the fetch, made if need be; NULL when there is no room for it now. */
-struct stage *fetch_stage(struct control *c, struct fetch *f);
-void fetch_end(struct control *c, struct fetch *f);
-void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *text);
+struct stage *placement_stage(struct control *c, struct fetch *f);
+void placement_end(struct control *c, struct fetch *f);
+void placement_fail(struct control *c, struct fetch *f, int32_t status, const char *text);
 
 /* A fetch of this id that waits for an object to be put, or NULL. */
-struct fetch *fetch_unplaced(struct control *c, const struct object_id *id);
+struct fetch *placement_unplaced(struct control *c, const struct object_id *id);
 /* Whether a GET of that object is open. */
-bool fetch_asks(struct control *c, const struct object_id *id);
+bool placement_asks(struct control *c, const struct object_id *id);
 /* An object of this id is created here: ends a fetch that waits for it. */
-void fetch_superseded(struct control *c, const struct object_id *id, uint32_t slot);
+void placement_superseded(struct control *c, const struct object_id *id, uint32_t slot);
 /* An object of this id is gone from the table: a fetch that waited for its create asks again. */
-void fetch_wake(struct control *c, const struct object_id *id);
+void placement_wake(struct control *c, const struct object_id *id);
 
 #endif

@@ -7,7 +7,7 @@
 /* Frees the id for the second copy. 0; -EALREADY: the object is here; or -errno. */
 static int keep_room(struct control *c, const struct message_have *have)
 {
-	uint32_t slot = objects_find(c, &have->id);
+	uint32_t slot = slots_find(c, &have->id);
 	const struct object_slot *s;
 
 	if (slot == TABLE_SLOT_NONE)
@@ -48,7 +48,7 @@ int keep_copy(struct control *c, const struct message_have *have)
 		memcpy(c->memory + c->table->slot[slot].offset, have->value, have->size);
 	objects_publish(c, slot, have->size);
 	objects_seal(c, slot, true);
-	fetch_superseded(c, &have->id, slot);
-	objects_announce(c, slot);
+	placement_superseded(c, &have->id, slot);
+	announce_object(c, slot);
 	return 0;
 }

@@ -35,30 +35,30 @@ enum {
 
 /* ---- the directory ------------------------------------------------------------------------- */
 
-static bool look_left(struct control *c, struct call *call, const struct message *answer)
+static bool monitor_left(struct control *c, struct call *call, const struct message *answer)
 {
 	return false;
 }
 
-void fetch_leave(struct control *c, const struct fetch *f, const struct node *holder)
+void monitor_leave(struct control *c, const struct fetch *f, const struct node *holder)
 {
 	struct message m = {.kind = MESSAGE_DROP};
 
 	m.object.id = f->by_id.id;
 	m.object.generation = f->generation;
 	m.object.upstream = holder->number + 1;
-	calls_start(c, control_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, c->config.call_ns,
-		    look_left, NULL);
+	rpc_start(c, ownership_shard(c, &f->by_id.id), &m, TABLE_SLOT_NONE, c->config.call_ns,
+		  monitor_left, NULL);
 }
 
-static void look_refused(struct control *c, struct fetch *f)
+static void monitor_refused(struct control *c, struct fetch *f)
 {
 	f->refused += f->refused < LOOK_REFUSED;
 	f->help_ns = c->now_ns + (LOOK_PAUSE_NS << f->refused);
 	f->rate_one = 0;
 }
 
-static struct feed *look_silent(struct fetch *f)
+static struct feed *monitor_silent(struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		if (f->feed[i].state != FEED_FREE && f->feed[i].silent)
@@ -68,16 +68,16 @@ static struct feed *look_silent(struct fetch *f)
 
 /* Whether the answer is out of date: the fetch asked long ago, or because of a silent holder that
  * has answered since. */
-static bool look_is_stale(struct control *c, struct fetch *f, const struct call *call)
+static bool monitor_is_stale(struct control *c, struct fetch *f, const struct call *call)
 {
 	const struct message_get *get = &call->message.get;
 
 	if (get->failed != MESSAGE_NODE_NONE)
-		return look_silent(f) == NULL;
+		return monitor_silent(f) == NULL;
 	return c->now_ns - f->more_ns > LOOK_PAUSE_NS;
 }
 
-struct node *fetch_holder_booked(struct control *c, const struct message *answer)
+struct node *monitor_holder_booked(struct control *c, const struct message *answer)
 {
 	bool booked = answer && answer->got.what == MESSAGE_GOT_HOLDER;
 	struct node *holder = booked ? peers_node(c, answer->got.holder) : NULL;
@@ -85,78 +85,79 @@ struct node *fetch_holder_booked(struct control *c, const struct message *answer
 	return holder == c->cluster->self ? NULL : holder;
 }
 
-void fetch_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder)
+void monitor_take_got(struct control *c, struct fetch *f, struct feed *d, struct node *holder)
 {
-	d->first = d->end = fetch_chunks(f);
-	feed_start(c, d, holder);
-	fetch_divide(c, f);
+	d->first = d->end = ranges_chunks(f);
+	upstream_start(c, d, holder);
+	ranges_divide(c, f);
 }
 
-static void look_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder,
-		      bool hedge)
+static void monitor_take(struct control *c, struct fetch *f, struct feed *d, struct node *holder,
+			 bool hedge)
 {
-	d->stands_in = look_silent(f) != NULL;
+	d->stands_in = monitor_silent(f) != NULL;
 	if (hedge)
-		fetch_surplus(c, d);
-	fetch_take(c, f, d, holder);
+		rehome_surplus(c, d);
+	monitor_take_got(c, f, d, holder);
 }
 
-static bool look_got(struct control *c, struct call *call, const struct message *answer)
+static bool monitor_got(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	struct node *holder = fetch_holder_booked(c, answer);
-	struct feed *d = fetch_feed_free(f);
+	struct node *holder = monitor_holder_booked(c, answer);
+	struct feed *d = ranges_feed_free(f);
 
 	f->more = NULL;
 	if (answer && answer->got.what == MESSAGE_GOT_INCOMPLETE &&
 	    answer->got.generation == f->generation) {
 		fetch_stop(c, f);
-		fetch_inventory(c, f);
+		salvage_fetch(c, f);
 		return false;
 	}
 	if (holder == NULL) {
-		look_refused(c, f);
+		monitor_refused(c, f);
 		return false;
 	}
 	f->refused = f->slow = 0;
 	f->help_ns = c->now_ns + LOOK_PAUSE_NS;
-	if (d == NULL || answer->got.generation != f->generation || look_is_stale(c, f, call)) {
-		fetch_leave(c, f, holder);
+	if (d == NULL || answer->got.generation != f->generation || monitor_is_stale(c, f, call)) {
+		monitor_leave(c, f, holder);
 		return false;
 	}
-	fetch_keep_backups(f, &answer->got);
-	look_take(c, f, d, holder, call->message.get.why == MESSAGE_GET_HEDGE);
+	monitor_keep_backups(f, &answer->got);
+	monitor_take(c, f, d, holder, call->message.get.why == MESSAGE_GET_HEDGE);
 	return false;
 }
 
 /* Asks for one more holder; silent: the holder that does not answer, or MESSAGE_NODE_NONE. */
-static void look_ask(struct control *c, struct fetch *f, enum message_get_why why, uint32_t silent)
+static void monitor_ask(struct control *c, struct fetch *f, enum message_get_why why,
+			uint32_t silent)
 {
-	f->more = fetch_question(c, f, why, silent, c->config.call_ns, look_got);
+	f->more = fetch_question(c, f, why, silent, c->config.call_ns, monitor_got);
 	f->more_ns = c->now_ns;
 	if (f->more == NULL)
-		look_refused(c, f);
+		monitor_refused(c, f);
 	else if (why == MESSAGE_GET_HEDGE)
 		c->counters.hedges++;
 }
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
-static void look_later(struct control *c, struct fetch *f, uint64_t delay_ns);
+static void monitor_later(struct control *c, struct fetch *f, uint64_t delay_ns);
 
-void fetch_look_begin(struct control *c, struct fetch *f)
+void monitor_begin(struct control *c, struct fetch *f)
 {
 	if (!f->looking)
 		c->transfer->fetches.feeding++;
 	f->looking = true;
 	f->slow = f->refused = f->steady = 0;
 	f->rate_one = f->queried_ns = 0;
-	fetch_reparent_begin(f);
+	rehome_begin(f);
 	f->help_ns = c->now_ns;
 	timers_cancel(&c->timers, &f->timer);
 }
 
-void fetch_look_end(struct control *c, struct fetch *f)
+void monitor_end(struct control *c, struct fetch *f)
 {
 	timers_cancel(&c->timers, &f->timer);
 	if (!f->looking)
@@ -167,27 +168,27 @@ void fetch_look_end(struct control *c, struct fetch *f)
 	f->rate = 0;
 }
 
-void fetch_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready)
+void monitor_fed(struct control *c, struct fetch *f, struct feed *d, uint32_t ready)
 {
-	uint32_t chunks = fetch_chunks(f), missing = chunks_missing(fetch_map(c, f), 0, chunks);
+	uint32_t chunks = ranges_chunks(f), missing = chunks_missing(ranges_map(c, f), 0, chunks);
 
 	d->lead = ready > chunks - missing ? ready - (chunks - missing) : 0;
 	d->behind = ready < chunks - missing ? chunks - missing - ready : 0;
-	for (struct feed *s = look_silent(f); s && s != d; s = look_silent(f)) {
+	for (struct feed *s = monitor_silent(f); s && s != d; s = monitor_silent(f)) {
 		f->spare -= f->spare > 0; /* the silent holder is not spare */
-		fetch_let_go(c, f, s);
+		monitor_let_go(c, f, s);
 	}
 	if (f->timer.position != 0)
 		return;
 	f->missing = missing;
 	f->looked_ns = c->now_ns;
-	look_later(c, f, LOOK_MIN_NS);
+	monitor_later(c, f, LOOK_MIN_NS);
 }
 
 /* ---- silence --------------------------------------------------------------------------------- */
 
 /* Whether another feed brings chunks, or is about to. */
-static bool look_has_other(const struct fetch *f, const struct feed *d, bool feeding)
+static bool monitor_has_other(const struct fetch *f, const struct feed *d, bool feeding)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++) {
 		const struct feed *o = &f->feed[i];
@@ -199,12 +200,12 @@ static bool look_has_other(const struct fetch *f, const struct feed *d, bool fee
 	return false;
 }
 
-bool fetch_has_stand_in(const struct fetch *f, const struct feed *d)
+bool monitor_has_stand_in(const struct fetch *f, const struct feed *d)
 {
-	return look_has_other(f, d, false);
+	return monitor_has_other(f, d, false);
 }
 
-void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d)
+void monitor_note_lost(struct control *c, struct fetch *f, const struct feed *d)
 {
 	if (f->repair_ns != 0)
 		return;
@@ -213,7 +214,7 @@ void fetch_note_lost(struct control *c, struct fetch *f, const struct feed *d)
 	f->repair_of = d->holder->number;
 }
 
-void fetch_keep_backups(struct fetch *f, const struct message_got *got)
+void monitor_keep_backups(struct fetch *f, const struct message_got *got)
 {
 	f->backups = got->also_count;
 	memcpy(f->backup, got->also, sizeof(f->backup));
@@ -221,50 +222,50 @@ void fetch_keep_backups(struct fetch *f, const struct message_got *got)
 
 /* The directory does not answer either: fetches from a node that had a complete copy, without a
  * booking. */
-static void look_turn_to_backup(struct control *c, struct fetch *f)
+static void monitor_turn_to_backup(struct control *c, struct fetch *f)
 {
-	struct feed *d = fetch_feed_free(f);
+	struct feed *d = ranges_feed_free(f);
 
 	for (uint32_t i = 0; d && i < f->backups; i++) {
 		struct node *n = peers_node(c, f->backup[i]);
 
 		f->backup[i] = MESSAGE_NODE_NONE;
-		if (n == NULL || n == c->cluster->self || fetch_feed_of(f, n))
+		if (n == NULL || n == c->cluster->self || ranges_feed_of(f, n))
 			continue;
 		c->counters.hedges++;
-		look_take(c, f, d, n, true);
+		monitor_take(c, f, d, n, true);
 		return;
 	}
 }
 
-void fetch_silent(struct control *c, struct fetch *f, struct feed *d)
+void monitor_say_silent(struct control *c, struct fetch *f, struct feed *d)
 {
 	bool first = !d->silent, asked = f->more != NULL;
 
 	d->silent = true;
 	c->counters.silences += first;
-	fetch_note_lost(c, f, d);
+	monitor_note_lost(c, f, d);
 	if (f->piece_left) {
-		feed_failed(c, d, MESSAGE_GET_UNREACHED);
+		upstream_failed(c, d, MESSAGE_GET_UNREACHED);
 		return;
 	}
-	if (look_has_other(f, d, true)) {
-		fetch_let_go(c, f, d);
+	if (monitor_has_other(f, d, true)) {
+		monitor_let_go(c, f, d);
 		return;
 	}
-	if (fetch_feed_free(f) == NULL || look_has_other(f, d, false))
+	if (ranges_feed_free(f) == NULL || monitor_has_other(f, d, false))
 		return;
 	if (first)
 		f->refused = 0;
 	if (!asked && (first || c->now_ns >= f->help_ns))
-		look_ask(c, f, MESSAGE_GET_HEDGE, d->holder->number);
-	if (d->holder == control_shard(c, &f->by_id.id) ||
+		monitor_ask(c, f, MESSAGE_GET_HEDGE, d->holder->number);
+	if (d->holder == ownership_shard(c, &f->by_id.id) ||
 	    (asked && c->now_ns - f->more_ns >= WATCH_SILENT_MIN_NS))
-		look_turn_to_backup(c, f);
+		monitor_turn_to_backup(c, f);
 }
 
 /* The stand-in has not answered yet, and is not needed any more. */
-void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d)
+void monitor_speaks(struct control *c, struct fetch *f, const struct feed *d)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++) {
 		struct feed *o = &f->feed[i];
@@ -272,17 +273,17 @@ void fetch_speaks(struct control *c, struct fetch *f, const struct feed *d)
 		if (o == d || !o->stands_in || o->state == FEED_FREE || o->state == FEED_STREAM)
 			continue;
 		c->counters.hedges_vain++;
-		fetch_let_go(c, f, o);
+		monitor_let_go(c, f, o);
 	}
 }
 
-void fetch_flows(struct control *c, struct fetch *f, const struct feed *d)
+void monitor_flows(struct control *c, struct fetch *f, const struct feed *d)
 {
 	struct text t = {.length = 0};
 
 	if (f->repair_ns == 0)
 		return;
-	text_add_object(&t, &f->by_id.id, objects_name(c, f->slot));
+	text_add_object(&t, &f->by_id.id, texts_name(c, f->slot));
 	text_add(&t, " goes on from node ");
 	text_add_number(&t, d->holder->number);
 	text_add(&t, ", ");
@@ -292,26 +293,26 @@ void fetch_flows(struct control *c, struct fetch *f, const struct feed *d)
 	text_add(&t, " was found lost, ");
 	text_add_number(&t, (c->now_ns - f->repair_moved_ns) / 1000);
 	text_add(&t, " us after its last chunk");
-	control_log(c, CONTROL_LOG_INFO, &t);
+	env_log(c, CONTROL_LOG_INFO, &t);
 	f->repair_ns = 0;
 }
 
 /* ---- a look --------------------------------------------------------------------------------- */
 
-static uint64_t look_rate(const struct fetch *f, uint32_t chunks, uint64_t ns)
+static uint64_t monitor_rate(const struct fetch *f, uint32_t chunks, uint64_t ns)
 {
 	return ns == 0 ? 0 : (uint64_t)((double)chunks * f->chunk_bytes * LOOK_SECOND / (double)ns);
 }
 
 /* Time for so many chunks at this rate. */
-static uint64_t look_time(const struct fetch *f, uint32_t chunks, uint64_t rate)
+static uint64_t monitor_time(const struct fetch *f, uint32_t chunks, uint64_t rate)
 {
 	double ns = (double)chunks * f->chunk_bytes * LOOK_SECOND / (double)(rate + 1);
 
 	return ns > 1e18 ? UINT64_C(1000000000000000000) : (uint64_t)ns;
 }
 
-static void look_at_feed(struct control *c, struct feed *d, const uint64_t *map)
+static void monitor_at_feed(struct control *c, struct feed *d, const uint64_t *map)
 {
 	uint32_t missing = chunks_missing(map, d->first, d->end);
 	uint32_t moved = d->missing > missing ? d->missing - missing : 0;
@@ -321,7 +322,7 @@ static void look_at_feed(struct control *c, struct feed *d, const uint64_t *map)
 		d->idle += d->state != FEED_FREE;
 		return;
 	}
-	rate = look_rate(d->fetch, moved, c->now_ns - d->looked_ns);
+	rate = monitor_rate(d->fetch, moved, c->now_ns - d->looked_ns);
 	d->rate = d->fresh ? rate : (d->rate + rate) / 2;
 	d->looked_ns = c->now_ns;
 	d->missing = missing;
@@ -331,11 +332,11 @@ static void look_at_feed(struct control *c, struct feed *d, const uint64_t *map)
 	d->fresh = d->fresh && moved == 0;
 }
 
-static void look_at_all(struct control *c, struct fetch *f, const uint64_t *map)
+static void monitor_at_all(struct control *c, struct fetch *f, const uint64_t *map)
 {
 	struct fetches *fs = &c->transfer->fetches;
-	uint32_t missing = chunks_missing(map, 0, fetch_chunks(f));
-	uint64_t rate = look_rate(f, f->missing - missing, c->now_ns - f->looked_ns);
+	uint32_t missing = chunks_missing(map, 0, ranges_chunks(f));
+	uint64_t rate = monitor_rate(f, f->missing - missing, c->now_ns - f->looked_ns);
 	bool room;
 
 	fs->rate += rate - f->rate;
@@ -355,20 +356,20 @@ static void look_at_all(struct control *c, struct fetch *f, const uint64_t *map)
 	f->missing = missing;
 	f->looked_ns = c->now_ns;
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		look_at_feed(c, &f->feed[i], map);
+		monitor_at_feed(c, &f->feed[i], map);
 }
 
-void fetch_let_go(struct control *c, struct fetch *f, struct feed *d)
+void monitor_let_go(struct control *c, struct fetch *f, struct feed *d)
 {
 	struct node *holder = d->holder;
 
-	feed_stop(c, d);
-	fetch_leave(c, f, holder);
-	fetch_divide(c, f);
+	upstream_stop(c, d);
+	monitor_leave(c, f, holder);
+	ranges_divide(c, f);
 }
 
 /* Did the second holder help? */
-static void look_at_trial(struct control *c, struct fetch *f)
+static void monitor_at_trial(struct control *c, struct fetch *f)
 {
 	struct feed *last = NULL;
 
@@ -380,26 +381,26 @@ static void look_at_trial(struct control *c, struct fetch *f)
 		if (d->state != FEED_FREE && (last == NULL || d->began_ns > last->began_ns))
 			last = d;
 	}
-	if (fetch_feeds(f) > 1) {
+	if (ranges_feeds(f) > 1) {
 		if (last->state != FEED_STREAM || ++f->trial < LOOK_TRIAL)
 			return;
 		if (f->rate < f->rate_one / 8 * 9) {
 			c->transfer->fetches.alone_ns = c->now_ns + LOOK_ALONE_NS;
-			fetch_let_go(c, f, last);
+			monitor_let_go(c, f, last);
 		}
 	}
 	f->rate_one = 0;
 }
 
-static void look_for_idle(struct control *c, struct fetch *f)
+static void monitor_for_idle(struct control *c, struct fetch *f)
 {
-	for (int i = 0; i < FETCH_FEEDS && f->rate > 0 && fetch_feeds(f) > 1; i++)
+	for (int i = 0; i < FETCH_FEEDS && f->rate > 0 && ranges_feeds(f) > 1; i++)
 		if (f->feed[i].idle >= LOOK_IDLE && c->now_ns - f->feed[i].moved_ns > LOOK_PAUSE_NS)
-			fetch_let_go(c, f, &f->feed[i]);
+			monitor_let_go(c, f, &f->feed[i]);
 }
 
 /* Whether the holders are slow, and not their upstreams. Asks the holders periodically. */
-static bool look_blames(struct control *c, struct fetch *f)
+static bool monitor_blames(struct control *c, struct fetch *f)
 {
 	bool late = f->queried_ns != 0 && c->now_ns - f->queried_ns > LOOK_PAUSE_NS;
 	bool blame = f->slow >= LOOK_SLOW_AFTER;
@@ -411,79 +412,79 @@ static bool look_blames(struct control *c, struct fetch *f)
 			continue;
 		blame |= f->queried_ns != 0 && d->call == NULL && d->lead >= LOOK_LEAD;
 		blame |= late && d->call != NULL; /* it does not even answer */
-		feed_query(c, d);
+		upstream_query(c, d);
 	}
 	if (f->queried_ns == 0)
 		f->queried_ns = c->now_ns;
 	return blame;
 }
 
-static void look_for_help(struct control *c, struct fetch *f)
+static void monitor_for_help(struct control *c, struct fetch *f)
 {
 	if (f->slow == 0)
 		f->queried_ns = 0;
-	if (f->more || fetch_feed_free(f) == NULL || c->now_ns < f->help_ns || f->missing == 0 ||
+	if (f->more || ranges_feed_free(f) == NULL || c->now_ns < f->help_ns || f->missing == 0 ||
 	    f->piece_left)
 		return;
 	if (f->slow >= LOOK_SLOW) {
-		if (look_blames(c, f))
-			look_ask(c, f, MESSAGE_GET_HEDGE, MESSAGE_NODE_NONE);
+		if (monitor_blames(c, f))
+			monitor_ask(c, f, MESSAGE_GET_HEDGE, MESSAGE_NODE_NONE);
 		return;
 	}
-	if (fetch_feeds(f) == 1 && f->spare > 0 && f->steady >= LOOK_STEADY &&
+	if (ranges_feeds(f) == 1 && f->spare > 0 && f->steady >= LOOK_STEADY &&
 	    c->now_ns >= c->transfer->fetches.alone_ns &&
-	    look_time(f, f->missing, f->rate) > LOOK_TRIAL_NS) {
+	    monitor_time(f, f->missing, f->rate) > LOOK_TRIAL_NS) {
 		f->spare--;
 		f->rate_one = f->rate;
 		f->trial = 0;
-		look_ask(c, f, MESSAGE_GET_MORE, MESSAGE_NODE_NONE);
+		monitor_ask(c, f, MESSAGE_GET_MORE, MESSAGE_NODE_NONE);
 	}
 }
 
 /* Sets the time of the next look: when the first feed will have brought its range, within bounds.
  */
-static void look_next(struct control *c, struct fetch *f)
+static void monitor_next(struct control *c, struct fetch *f)
 {
-	uint64_t left = look_time(f, f->missing, f->rate), delay = left / 16;
+	uint64_t left = monitor_time(f, f->missing, f->rate), delay = left / 16;
 	bool redivide = false;
 
 	delay = delay < LOOK_MIN_NS ? LOOK_MIN_NS : delay > LOOK_MAX_NS ? LOOK_MAX_NS : delay;
-	for (int i = 0; i < FETCH_FEEDS && fetch_feeds(f) > 1; i++) {
+	for (int i = 0; i < FETCH_FEEDS && ranges_feeds(f) > 1; i++) {
 		const struct feed *d = &f->feed[i];
 
 		if (d->state != FEED_STREAM)
 			continue;
-		left = look_time(f, d->missing, d->rate);
+		left = monitor_time(f, d->missing, d->rate);
 		delay = left < delay ? left : delay;
 		redivide |= d->missing == 0;
 	}
 	if (redivide && f->missing > 0)
-		fetch_divide(c, f);
-	look_later(c, f, delay < LOOK_SOON_NS ? LOOK_SOON_NS : delay);
+		ranges_divide(c, f);
+	monitor_later(c, f, delay < LOOK_SOON_NS ? LOOK_SOON_NS : delay);
 }
 
-static void look_fire(struct control *c, struct timer *t)
+static void monitor_fire(struct control *c, struct timer *t)
 {
 	struct fetch *f = list_item(t, struct fetch, timer);
-	const uint64_t *map = fetch_map(c, f);
+	const uint64_t *map = ranges_map(c, f);
 
-	if (map && f->piece_left && chunks_missing(map, 0, fetch_chunks(f)) <= f->piece_left) {
+	if (map && f->piece_left && chunks_missing(map, 0, ranges_chunks(f)) <= f->piece_left) {
 		fetch_stop(c, f);
 		f->attempts = 1;
 		fetch_ask(c, f);
 		return;
 	}
 	if (map) {
-		look_at_all(c, f, map);
-		look_at_trial(c, f);
-		look_for_idle(c, f);
-		fetch_reparent(c, f);
-		look_for_help(c, f);
+		monitor_at_all(c, f, map);
+		monitor_at_trial(c, f);
+		monitor_for_idle(c, f);
+		rehome_fetch(c, f);
+		monitor_for_help(c, f);
 	}
-	look_next(c, f);
+	monitor_next(c, f);
 }
 
-static void look_later(struct control *c, struct fetch *f, uint64_t delay_ns)
+static void monitor_later(struct control *c, struct fetch *f, uint64_t delay_ns)
 {
-	timers_set(&c->timers, &f->timer, c->now_ns + delay_ns, look_fire);
+	timers_set(&c->timers, &f->timer, c->now_ns + delay_ns, monitor_fire);
 }

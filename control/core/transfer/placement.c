@@ -10,7 +10,7 @@ static const char fetch_nonsense[] =
 	"the directory's answer does not hold: use nodes of one version";
 
 /* Ends the fetch. The caller seals or kills the object, if there is one. */
-void fetch_end(struct control *c, struct fetch *f)
+void placement_end(struct control *c, struct fetch *f)
 {
 	fetch_stop(c, f);
 	serve_early(c, f);
@@ -22,7 +22,7 @@ void fetch_end(struct control *c, struct fetch *f)
 	pool_give(&c->transfer->fetches.pool, f);
 }
 
-void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *text)
+void placement_fail(struct control *c, struct fetch *f, int32_t status, const char *text)
 {
 	struct object_id id = f->by_id.id;
 	uint64_t generation = f->generation;
@@ -32,7 +32,7 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 	{
 		c->transfer->ops->wait_ended(c, list_item(l, struct await, link), status, text);
 	}
-	fetch_end(c, f);
+	placement_end(c, f);
 	if (slot != TABLE_SLOT_NONE) {
 		objects_at(c, slot)->fetch = NULL;
 		if (status == -ENODATA)
@@ -40,29 +40,29 @@ void fetch_fail(struct control *c, struct fetch *f, int32_t status, const char *
 		else
 			objects_kill(c, slot, text);
 	}
-	objects_disown(c, &id, generation);
+	announce_disown(c, &id, generation);
 }
 
 /* The edges go with the stage. */
-static void fetch_forget_edges(struct fetch *f)
+static void placement_forget_edges(struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++)
-		feed_forget_edges(&f->feed[i]);
+		upstream_forget_edges(&f->feed[i]);
 }
 
-void fetch_killed(struct control *c, struct fetch *f)
+void placement_killed(struct control *c, struct fetch *f)
 {
 	struct object_id id = f->by_id.id;
 	uint64_t generation = f->generation;
 
-	fetch_forget_edges(f);
-	fetch_end(c, f);
+	placement_forget_edges(f);
+	placement_end(c, f);
 	/* The directory must stop looking for a holder, as it may do for a GET that crossed its
 	 * answer. */
-	objects_disown(c, &id, generation);
+	announce_disown(c, &id, generation);
 }
 
-void fetch_stage_lost(struct control *c, struct fetch *f)
+void placement_stage_lost(struct control *c, struct fetch *f)
 {
 	struct stage *s = objects_at(c, f->slot)->stage;
 
@@ -70,13 +70,13 @@ void fetch_stage_lost(struct control *c, struct fetch *f)
 		f->bitmap = s->bitmap;	       /* what has arrived stays */
 		s->bitmap = 0;
 	}
-	fetch_forget_edges(f);
+	placement_forget_edges(f);
 	fetch_stop(c, f);
 	f->attempts++;
 	fetch_rest(c, f);
 }
 
-struct stage *fetch_stage(struct control *c, struct fetch *f)
+struct stage *placement_stage(struct control *c, struct fetch *f)
 {
 	struct stage *s = objects_at(c, f->slot)->stage;
 
@@ -92,7 +92,7 @@ struct stage *fetch_stage(struct control *c, struct fetch *f)
 	return s;
 }
 
-static void fetch_answer_waits(struct control *c, struct fetch *f)
+static void placement_answer_waits(struct control *c, struct fetch *f)
 {
 	list_each(l, after, &f->waits)
 	{
@@ -102,9 +102,9 @@ static void fetch_answer_waits(struct control *c, struct fetch *f)
 
 /* A client of this node has put the object that the fetch waited for. Returns true when the fetch
  * has nothing to place: it has ended, or asks again. */
-static bool fetch_is_here(struct control *c, struct fetch *f, const struct message_got *got)
+static bool placement_is_here(struct control *c, struct fetch *f, const struct message_got *got)
 {
-	uint32_t slot = objects_find(c, &f->by_id.id);
+	uint32_t slot = slots_find(c, &f->by_id.id);
 	const struct object_slot *s;
 
 	if (slot == TABLE_SLOT_NONE)
@@ -112,10 +112,10 @@ static bool fetch_is_here(struct control *c, struct fetch *f, const struct messa
 	s = &c->table->slot[slot];
 	if (s->generation == got->generation) {
 		f->slot = slot;
-		fetch_answer_waits(c, f);
+		placement_answer_waits(c, f);
 		f->slot = TABLE_SLOT_NONE;
-		fetch_end(c, f);
-		objects_announce(c, slot); /* the HAVE ends the booking of the fetch */
+		placement_end(c, f);
+		announce_object(c, slot); /* the HAVE ends the booking of the fetch */
 		return true;
 	}
 	if (s->state == OBJECT_CREATING || s->flags & OBJECT_FLAG_PRIMARY) {
@@ -126,7 +126,7 @@ static bool fetch_is_here(struct control *c, struct fetch *f, const struct messa
 	return false;
 }
 
-void fetch_room(struct control *c)
+void placement_room(struct control *c)
 {
 	list_each(l, after, &c->transfer->fetches.active)
 	{
@@ -139,7 +139,7 @@ void fetch_room(struct control *c)
 
 /* Waits for room: the GET is repeated when the nodes of pinned replicas have answered. The booking
  * stands until then. False: it has waited long enough. */
-static bool fetch_awaits_room(struct control *c, struct fetch *f)
+static bool placement_awaits_room(struct control *c, struct fetch *f)
 {
 	if (f->room_ns == 0)
 		f->room_ns = c->now_ns;
@@ -151,8 +151,8 @@ static bool fetch_awaits_room(struct control *c, struct fetch *f)
 
 /* Ends the waits that have no limit of time: one may be of the reader whose room it is. Returns
  * true when no wait is left. */
-static bool fetch_refuse_unlimited(struct control *c, struct fetch *f, int32_t status,
-				   uint64_t bytes)
+static bool placement_refuse_unlimited(struct control *c, struct fetch *f, int32_t status,
+				       uint64_t bytes)
 {
 	struct text t;
 
@@ -169,28 +169,29 @@ static bool fetch_refuse_unlimited(struct control *c, struct fetch *f, int32_t s
 
 /* Waits until readers, writers or other fetches of this node give back what is no primary copy. The
  * booking does not stand so long. False: that would not be room enough, or nobody has time. */
-static bool fetch_awaits_readers(struct control *c, struct fetch *f, const struct message_got *got)
+static bool placement_awaits_readers(struct control *c, struct fetch *f,
+				     const struct message_got *got)
 {
 	uint64_t bytes = objects_need(got->size, &got->meta);
 
-	if (!objects_may_free(c, bytes) || fetch_refuse_unlimited(c, f, -ENOSPC, bytes))
+	if (!objects_may_free(c, bytes) || placement_refuse_unlimited(c, f, -ENOSPC, bytes))
 		return false;
-	objects_disown(c, &f->by_id.id, got->generation);
+	announce_disown(c, &f->by_id.id, got->generation);
 	fetch_rest_roomless(c, f, bytes);
 	return true;
 }
 
-bool fetch_still_roomless(struct control *c, struct fetch *f)
+bool placement_still_roomless(struct control *c, struct fetch *f)
 {
 	uint64_t bytes = f->room_bytes;
 
 	if (objects_may_fit(c, bytes))
 		return false;
-	if (!objects_may_free(c, bytes) || fetch_refuse_unlimited(c, f, -ENOSPC, bytes)) {
+	if (!objects_may_free(c, bytes) || placement_refuse_unlimited(c, f, -ENOSPC, bytes)) {
 		struct text t;
 
 		objects_no_room(c, -ENOSPC, bytes, &t);
-		fetch_fail(c, f, -ENOSPC, t.bytes);
+		placement_fail(c, f, -ENOSPC, t.bytes);
 	} else {
 		fetch_rest_roomless(c, f, bytes);
 	}
@@ -198,7 +199,7 @@ bool fetch_still_roomless(struct control *c, struct fetch *f)
 }
 
 /* Makes the object, with room if need be. Returns 0, or -errno and the fetch has ended. */
-static int fetch_make_room(struct control *c, struct fetch *f, const struct message_got *got)
+static int placement_make_room(struct control *c, struct fetch *f, const struct message_got *got)
 {
 	uint32_t slot = f->slot;
 	struct text t;
@@ -215,28 +216,28 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 		f->generation = got->generation;
 		objects_replace(c, slot, "the object was replaced: get it again");
 		if (list_empty(&f->waits)) {
-			fetch_fail(c, f, -ECANCELED, "");
+			placement_fail(c, f, -ECANCELED, "");
 			return -ESTALE;
 		}
 	}
 	if (f->slot != TABLE_SLOT_NONE)
 		return 0;
-	if (fetch_is_here(c, f, got))
+	if (placement_is_here(c, f, got))
 		return -EEXIST;
 	error = objects_valid(got->generation, got->size, got->chunk_bytes)
 			? objects_insert(c, &f->by_id.id, got->name, &got->meta, got->size,
 					 got->generation, got->chunk_bytes, OBJECT_FETCHING,
 					 &f->slot)
 			: -EPROTO;
-	if (error == -EAGAIN && fetch_awaits_room(c, f))
+	if (error == -EAGAIN && placement_awaits_room(c, f))
 		return error;
-	if ((error == -EAGAIN || error == -ENOSPC) && fetch_awaits_readers(c, f, got))
+	if ((error == -EAGAIN || error == -ENOSPC) && placement_awaits_readers(c, f, got))
 		return -EAGAIN;
 	if (error) {
 		error = error == -EAGAIN ? -ENOSPC : error;
 		objects_no_room(c, error, got->size, &t);
 		f->generation = got->generation; /* so that the booking is given back */
-		fetch_fail(c, f, error, error == -EPROTO ? fetch_nonsense : t.bytes);
+		placement_fail(c, f, error, error == -EPROTO ? fetch_nonsense : t.bytes);
 		return error;
 	}
 	f->room_ns = 0;
@@ -247,14 +248,14 @@ static int fetch_make_room(struct control *c, struct fetch *f, const struct mess
 	return 0;
 }
 
-int fetch_place(struct control *c, struct fetch *f, const struct message_got *got)
+int placement_place(struct control *c, struct fetch *f, const struct message_got *got)
 {
-	int error = fetch_make_room(c, f, got);
+	int error = placement_make_room(c, f, got);
 
 	if (error)
 		return error;
 	f->known = true;
-	fetch_answer_waits(c, f);
+	placement_answer_waits(c, f);
 	if (f->size == 0) {
 		fetch_done(c, f);
 		return -EALREADY;
@@ -262,7 +263,7 @@ int fetch_place(struct control *c, struct fetch *f, const struct message_got *go
 	/* Made at once: the next receiver of the chain can attach to it before the first byte is
 	 * here. */
 	if (c->attached)
-		fetch_stage(c, f);
+		placement_stage(c, f);
 	serve_early(c, f);
 	f->spare = got->spare;
 	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->cluster->self) {
@@ -276,15 +277,15 @@ int fetch_place(struct control *c, struct fetch *f, const struct message_got *go
 	return 0;
 }
 
-void fetch_take_value(struct control *c, struct fetch *f, const struct message_got *got)
+void placement_take_value(struct control *c, struct fetch *f, const struct message_got *got)
 {
 	struct object *o;
 
 	if (got->value_bytes != got->size) {
-		fetch_fail(c, f, -EPROTO, fetch_nonsense);
+		placement_fail(c, f, -EPROTO, fetch_nonsense);
 		return;
 	}
-	if (fetch_make_room(c, f, got))
+	if (placement_make_room(c, f, got))
 		return;
 	o = objects_at(c, f->slot);
 	if (o->stage) { /* a stream of the same bytes was arriving */
@@ -295,11 +296,11 @@ void fetch_take_value(struct control *c, struct fetch *f, const struct message_g
 	if (got->size > 0)
 		memcpy(c->memory + c->table->slot[f->slot].offset, got->value, got->size);
 	objects_publish(c, f->slot, got->size);
-	fetch_answer_waits(c, f);
+	placement_answer_waits(c, f);
 	fetch_done(c, f);
 }
 
-void fetch_restart_all(struct control *c)
+void placement_restart_all(struct control *c)
 {
 	list_each(l, after, &c->transfer->fetches.active)
 	{
@@ -308,39 +309,39 @@ void fetch_restart_all(struct control *c)
 		f->slot = TABLE_SLOT_NONE;
 		f->generation = 0;
 		f->bitmap = 0;
-		fetch_fail(c, f, -ESTALE, "the node has lost its store: get it again");
+		placement_fail(c, f, -ESTALE, "the node has lost its store: get it again");
 	}
 }
 
-void fetch_announce(struct control *c, const struct node *shard)
+void placement_announce(struct control *c, const struct node *shard)
 {
 	list_each(l, after, &c->transfer->fetches.active)
 	{
 		struct fetch *f = list_item(l, struct fetch, active);
 
-		if (f->slot != TABLE_SLOT_NONE && control_shard(c, &f->by_id.id) == shard)
-			objects_announce(c, f->slot);
+		if (f->slot != TABLE_SLOT_NONE && ownership_shard(c, &f->by_id.id) == shard)
+			announce_object(c, f->slot);
 	}
 }
 
 /* A fetch of this id without a place. */
-struct fetch *fetch_unplaced(struct control *c, const struct object_id *id)
+struct fetch *placement_unplaced(struct control *c, const struct object_id *id)
 {
 	struct fetch *f = fetch_find(c, id);
 
 	return f && f->slot == TABLE_SLOT_NONE ? f : NULL;
 }
 
-bool fetch_asks(struct control *c, const struct object_id *id)
+bool placement_asks(struct control *c, const struct object_id *id)
 {
 	const struct fetch *f = fetch_find(c, id);
 
 	return f && f->call;
 }
 
-void fetch_superseded(struct control *c, const struct object_id *id, uint32_t slot)
+void placement_superseded(struct control *c, const struct object_id *id, uint32_t slot)
 {
-	struct fetch *f = fetch_unplaced(c, id);
+	struct fetch *f = placement_unplaced(c, id);
 
 	if (f == NULL)
 		return;
@@ -348,12 +349,12 @@ void fetch_superseded(struct control *c, const struct object_id *id, uint32_t sl
 	{
 		c->transfer->ops->wait_placed(c, list_item(l, struct await, link), slot);
 	}
-	fetch_end(c, f);
+	placement_end(c, f);
 }
 
-void fetch_wake(struct control *c, const struct object_id *id)
+void placement_wake(struct control *c, const struct object_id *id)
 {
-	struct fetch *f = fetch_unplaced(c, id);
+	struct fetch *f = placement_unplaced(c, id);
 
 	if (f && f->call == NULL)
 		fetch_rest(c, f);

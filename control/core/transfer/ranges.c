@@ -8,7 +8,7 @@
 
 enum { DIVIDE_TAIL_CHUNKS = 32, DIVIDE_TAIL_PER_SECOND = 500 /* or what comes in 2 ms */ };
 
-const uint64_t *fetch_map(struct control *c, const struct fetch *f)
+const uint64_t *ranges_map(struct control *c, const struct fetch *f)
 {
 	const struct stage *s = objects_at(c, f->slot)->stage;
 	uint32_t range = s ? s->bitmap : f->bitmap;
@@ -16,12 +16,12 @@ const uint64_t *fetch_map(struct control *c, const struct fetch *f)
 	return range ? (const uint64_t *)(const void *)scratch_at(c, range) : NULL;
 }
 
-uint32_t fetch_chunks(const struct fetch *f)
+uint32_t ranges_chunks(const struct fetch *f)
 {
 	return (uint32_t)chunk_count(f->size, f->chunk_bytes);
 }
 
-struct feed *fetch_feed_free(struct fetch *f)
+struct feed *ranges_feed_free(struct fetch *f)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		if (f->feed[i].state == FEED_FREE)
@@ -29,7 +29,7 @@ struct feed *fetch_feed_free(struct fetch *f)
 	return NULL;
 }
 
-struct feed *fetch_feed_of(struct fetch *f, const struct node *holder)
+struct feed *ranges_feed_of(struct fetch *f, const struct node *holder)
 {
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		if (f->feed[i].holder == holder)
@@ -37,7 +37,7 @@ struct feed *fetch_feed_of(struct fetch *f, const struct node *holder)
 	return NULL;
 }
 
-uint32_t fetch_feeds(const struct fetch *f)
+uint32_t ranges_feeds(const struct fetch *f)
 {
 	uint32_t count = 0;
 
@@ -47,7 +47,7 @@ uint32_t fetch_feeds(const struct fetch *f)
 }
 
 /* Whether a feed gets no range: it is silent, and another one may bring chunks. */
-static bool divide_passes(const struct fetch *f, const struct feed *d)
+static bool ranges_passes(const struct fetch *f, const struct feed *d)
 {
 	bool others = false;
 
@@ -58,14 +58,14 @@ static bool divide_passes(const struct fetch *f, const struct feed *d)
 
 /* The order of feeds: those with a range first, in the order of their ranges, so that they can keep
  * their streams. */
-static bool divide_before(const struct feed *a, const struct feed *b)
+static bool ranges_before(const struct feed *a, const struct feed *b)
 {
 	if ((a->missing == 0) != (b->missing == 0))
 		return b->missing == 0;
 	return a->first < b->first;
 }
 
-static uint32_t divide_order(struct fetch *f, struct feed *order[FETCH_FEEDS])
+static uint32_t ranges_order(struct fetch *f, struct feed *order[FETCH_FEEDS])
 {
 	uint32_t count = 0;
 
@@ -73,9 +73,9 @@ static uint32_t divide_order(struct fetch *f, struct feed *order[FETCH_FEEDS])
 		struct feed *d = &f->feed[i];
 		uint32_t at = count;
 
-		if (divide_passes(f, d))
+		if (ranges_passes(f, d))
 			continue;
-		for (; at > 0 && divide_before(d, order[at - 1]); at--)
+		for (; at > 0 && ranges_before(d, order[at - 1]); at--)
 			order[at] = order[at - 1];
 		order[at] = d;
 		count++;
@@ -84,7 +84,7 @@ static uint32_t divide_order(struct fetch *f, struct feed *order[FETCH_FEEDS])
 }
 
 /* The weights of the feeds. A feed without a measured rate counts as the fastest. */
-static void divide_weights(struct feed *const *order, uint32_t count, uint64_t *weight)
+static void ranges_weights(struct feed *const *order, uint32_t count, uint64_t *weight)
 {
 	uint64_t most = 1;
 
@@ -99,28 +99,28 @@ static void divide_weights(struct feed *const *order, uint32_t count, uint64_t *
 	}
 }
 
-void fetch_divide(struct control *c, struct fetch *f)
+void ranges_divide(struct control *c, struct fetch *f)
 {
-	const uint64_t *map = fetch_map(c, f);
-	uint32_t chunks = fetch_chunks(f), at = 0, count, missing, tail;
+	const uint64_t *map = ranges_map(c, f);
+	uint32_t chunks = ranges_chunks(f), at = 0, count, missing, tail;
 	struct feed *order[FETCH_FEEDS];
 	uint64_t weight[FETCH_FEEDS], sum = 0;
 
-	count = divide_order(f, order);
+	count = ranges_order(f, order);
 	missing = map ? chunks_missing(map, 0, chunks) : chunks;
-	divide_weights(order, count, weight);
+	ranges_weights(order, count, weight);
 	tail = DIVIDE_TAIL_CHUNKS + (uint32_t)(f->rate / DIVIDE_TAIL_PER_SECOND / f->chunk_bytes);
 	for (uint32_t i = 0; i < count; i++)
 		sum += weight[i];
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t share = (uint64_t)((double)missing * (double)weight[i] / (double)sum);
 		bool all = i + 1 == count || map == NULL;
-		uint32_t end = all ? chunks : chunks_after(map, at, chunks, (uint32_t)share);
+		uint32_t end = all ? chunks : bitmap_after(map, at, chunks, (uint32_t)share);
 
 		if (missing <= tail)
-			feed_assign(c, order[i], 0, chunks);
+			upstream_assign(c, order[i], 0, chunks);
 		else
-			feed_assign(c, order[i], at, end);
+			upstream_assign(c, order[i], at, end);
 		at = end;
 	}
 }

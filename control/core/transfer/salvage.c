@@ -15,36 +15,36 @@
 
 #define INVENTORY_ANSWER_NS UINT64_C(250000000)
 
-static void inventory_next(struct control *c, struct fetch *f);
-static void inventory_ask(struct control *c, struct fetch *f);
+static void salvage_next(struct control *c, struct fetch *f);
+static void salvage_ask(struct control *c, struct fetch *f);
 
-static uint64_t *inventory_found(struct control *c, const struct fetch *f)
+static uint64_t *salvage_found(struct control *c, const struct fetch *f)
 {
 	return (uint64_t *)(void *)scratch_at(c, f->inventory.found);
 }
 
-void fetch_inventory_end(struct control *c, struct fetch *f)
+void salvage_fetch_end(struct control *c, struct fetch *f)
 {
 	if (f->inventory.found)
 		allocator_give(&c->flow->buffers.scratch, f->inventory.found);
-	f->inventory = (struct fetch_inventory){.found = 0};
+	f->inventory = (struct salvage_fetch){.found = 0};
 }
 
 /* The inventory is inconclusive: tries again soon. */
-static void inventory_retry(struct control *c, struct fetch *f)
+static void salvage_retry(struct control *c, struct fetch *f)
 {
-	fetch_inventory_end(c, f);
+	salvage_fetch_end(c, f);
 	f->attempts++;
 	fetch_rest(c, f);
 }
 
-static void inventory_lost(struct control *c, struct fetch *f, uint32_t missing)
+static void salvage_lost(struct control *c, struct fetch *f, uint32_t missing)
 {
-	uint32_t chunks = fetch_chunks(f), first, end;
+	uint32_t chunks = ranges_chunks(f), first, end;
 	struct text t = {.length = 0}, named = {.length = 0};
 
-	first = end = chunks_after(inventory_found(c, f), 0, chunks, 0);
-	chunks_run(inventory_found(c, f), &end, chunks);
+	first = end = bitmap_after(salvage_found(c, f), 0, chunks, 0);
+	bitmap_run(salvage_found(c, f), &end, chunks);
 	missing -= end - first;
 	text_add(&t, "lost: chunks ");
 	text_add_number(&t, first);
@@ -58,87 +58,87 @@ static void inventory_lost(struct control *c, struct fetch *f, uint32_t missing)
 	text_add(&t, " of ");
 	text_add_number(&t, chunks);
 	text_add(&t, " exist nowhere: put it again");
-	text_add_object(&named, &f->by_id.id, objects_name(c, f->slot));
+	text_add_object(&named, &f->by_id.id, texts_name(c, f->slot));
 	text_add(&named, ": ");
 	text_add(&named, t.bytes);
-	control_log(c, CONTROL_LOG_WARNING, &named);
-	fetch_fail(c, f, -ENODATA, t.bytes);
+	env_log(c, CONTROL_LOG_WARNING, &named);
+	placement_fail(c, f, -ENODATA, t.bytes);
 }
 
 /* The fetch has no chunk: it restarts, like one of an object that was not put yet. */
-static void inventory_restart(struct control *c, struct fetch *f)
+static void salvage_restart(struct control *c, struct fetch *f)
 {
 	uint32_t slot = f->slot;
 
-	fetch_end(c, f);
+	placement_end(c, f);
 	objects_at(c, slot)->fetch = NULL;
-	objects_disown(c, &c->table->slot[slot].id, c->table->slot[slot].generation);
+	announce_disown(c, &c->table->slot[slot].id, c->table->slot[slot].generation);
 	objects_replace(c, slot, "nobody has it any more: get it again");
 }
 
-static void inventory_conclude(struct control *c, struct fetch *f)
+static void salvage_conclude(struct control *c, struct fetch *f)
 {
-	const uint64_t *map = fetch_map(c, f);
-	uint32_t chunks = fetch_chunks(f), missing, extra = f->inventory.best_extra;
+	const uint64_t *map = ranges_map(c, f);
+	uint32_t chunks = ranges_chunks(f), missing, extra = f->inventory.best_extra;
 	struct node *best = peers_node(c, f->inventory.best);
 
 	if (map)
-		chunks_add(inventory_found(c, f), map, chunks);
-	missing = chunks_missing(inventory_found(c, f), 0, chunks);
+		bitmap_add(salvage_found(c, f), map, chunks);
+	missing = chunks_missing(salvage_found(c, f), 0, chunks);
 	if (missing > 0 && map && chunks_missing(map, 0, chunks) == chunks) {
-		inventory_restart(c, f);
+		salvage_restart(c, f);
 		return;
 	}
 	if (missing > 0) {
-		inventory_lost(c, f, missing);
+		salvage_lost(c, f, missing);
 		return;
 	}
 	if (extra == 0 || map == NULL) { /* no chunk is missing, or they have just moved */
-		inventory_retry(c, f);
+		salvage_retry(c, f);
 		return;
 	}
 	missing = chunks_missing(map, 0, chunks);
-	fetch_inventory_end(c, f);
+	salvage_fetch_end(c, f);
 	fetch_connect(c, f, best);
 	f->piece_left = missing > extra ? missing - extra : 0;
 }
 
-static bool inventory_has(struct control *c, struct call *call, const struct message *answer)
+static bool salvage_has(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	struct fetch_inventory *s = &f->inventory;
+	struct salvage_fetch *s = &f->inventory;
 	const struct message_stream *m = answer ? &answer->stream : NULL;
-	const uint64_t *map = fetch_map(c, f);
+	const uint64_t *map = ranges_map(c, f);
 
 	f->call = NULL;
 	if (m == NULL || map == NULL) { /* the membership decides whether the node is dead */
-		inventory_retry(c, f);
+		salvage_retry(c, f);
 		return false;
 	}
-	if (m->first != s->at || m->count > fetch_chunks(f) - s->at) {
-		inventory_retry(c, f);
+	if (m->first != s->at || m->count > ranges_chunks(f) - s->at) {
+		salvage_retry(c, f);
 		return false;
 	}
 	for (uint32_t i = 0; i < m->skips; i++) {
 		uint32_t first = m->skip[i].first, count = m->skip[i].count;
 
-		chunks_set(inventory_found(c, f), first, count);
+		bitmap_set(salvage_found(c, f), first, count);
 		s->extra += chunks_missing(map, first, first + count);
 	}
 	s->at += m->count;
-	if (s->at < fetch_chunks(f)) {
-		inventory_ask(c, f);
+	if (s->at < ranges_chunks(f)) {
+		salvage_ask(c, f);
 		return false;
 	}
 	if (s->extra > s->best_extra) {
 		s->best = s->node;
 		s->best_extra = s->extra;
 	}
-	inventory_next(c, f);
+	salvage_next(c, f);
 	return false;
 }
 
-static void inventory_ask(struct control *c, struct fetch *f)
+static void salvage_ask(struct control *c, struct fetch *f)
 {
 	struct message m = {.kind = MESSAGE_PIECES};
 
@@ -146,63 +146,63 @@ static void inventory_ask(struct control *c, struct fetch *f)
 	m.stream.generation = f->generation;
 	m.stream.chunk_bytes = f->chunk_bytes;
 	m.stream.first = f->inventory.at;
-	m.stream.count = fetch_chunks(f) - f->inventory.at;
-	f->call = calls_start(c, peers_node(c, f->inventory.node), &m, TABLE_SLOT_NONE,
-			      INVENTORY_ANSWER_NS, inventory_has, f);
+	m.stream.count = ranges_chunks(f) - f->inventory.at;
+	f->call = rpc_start(c, peers_node(c, f->inventory.node), &m, TABLE_SLOT_NONE,
+			    INVENTORY_ANSWER_NS, salvage_has, f);
 	if (f->call == NULL)
-		inventory_retry(c, f);
+		salvage_retry(c, f);
 }
 
-static bool inventory_named(struct control *c, struct call *call, const struct message *answer)
+static bool salvage_named(struct control *c, struct call *call, const struct message *answer)
 {
 	struct fetch *f = call->owner;
-	struct fetch_inventory *s = &f->inventory;
+	struct salvage_fetch *s = &f->inventory;
 	const struct message_got *got = answer ? &answer->got : NULL;
 
 	f->call = NULL;
 	if (got == NULL || got->what != MESSAGE_GOT_PIECE || got->generation != f->generation ||
 	    (s->begun && got->departed != s->departed)) {
-		inventory_retry(c, f);
+		salvage_retry(c, f);
 		return false;
 	}
 	s->departed = got->departed;
 	s->begun = true;
 	if (got->holder == MESSAGE_NODE_NONE) {
-		inventory_conclude(c, f);
+		salvage_conclude(c, f);
 		return false;
 	}
 	if (peers_node(c, got->holder) == NULL ||
 	    (s->node != MESSAGE_NODE_NONE && got->holder <= s->node)) {
-		inventory_retry(c, f);
+		salvage_retry(c, f);
 		return false;
 	}
 	s->node = got->holder;
 	s->at = s->extra = 0;
-	inventory_ask(c, f);
+	salvage_ask(c, f);
 	return false;
 }
 
-static void inventory_next(struct control *c, struct fetch *f)
+static void salvage_next(struct control *c, struct fetch *f)
 {
 	f->call = fetch_question(c, f, MESSAGE_GET_PIECE, f->inventory.node, c->config.call_ns,
-				 inventory_named);
+				 salvage_named);
 	if (f->call == NULL)
-		inventory_retry(c, f);
+		salvage_retry(c, f);
 }
 
-void fetch_inventory(struct control *c, struct fetch *f)
+void salvage_fetch(struct control *c, struct fetch *f)
 {
-	const uint64_t *map = fetch_map(c, f);
+	const uint64_t *map = ranges_map(c, f);
 
 	timers_cancel(&c->timers, &f->timer);
 	f->state = FETCH_INVENTORY;
-	f->inventory = (struct fetch_inventory){.node = MESSAGE_NODE_NONE};
+	f->inventory = (struct salvage_fetch){.node = MESSAGE_NODE_NONE};
 	if (map)
-		f->inventory.found = buffers_bitmap(c, fetch_chunks(f));
+		f->inventory.found = buffers_bitmap(c, ranges_chunks(f));
 	if (f->inventory.found == 0) {
-		inventory_retry(c, f);
+		salvage_retry(c, f);
 		return;
 	}
-	chunks_add(inventory_found(c, f), map, fetch_chunks(f));
-	inventory_next(c, f);
+	bitmap_add(salvage_found(c, f), map, ranges_chunks(f));
+	salvage_next(c, f);
 }

@@ -199,7 +199,7 @@ static int serve_begin(struct control *c, struct node *n, struct object *o,
 static int serve_check(struct control *c, struct node *n, uint32_t conn,
 		       const struct message_stream *m, uint32_t *lanes)
 {
-	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE, known = 0;
+	uint32_t slot = c->table ? slots_find(c, &m->id) : TABLE_SLOT_NONE, known = 0;
 	uint32_t conns[MESSAGE_SUBSTREAMS_MAX], chunks;
 	struct object *o;
 
@@ -237,13 +237,14 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 /* Chunks of it that are here. */
 static uint32_t serve_ready(struct control *c, const struct message_stream *m)
 {
-	uint32_t slot = objects_find(c, &m->id);
+	uint32_t slot = slots_find(c, &m->id);
 	const struct object_slot *image = &c->table->slot[slot];
 	uint64_t watermark = atomic_load_explicit(&image->watermark, memory_order_acquire);
 	uint32_t chunks = (uint32_t)chunk_count(image->size, m->chunk_bytes);
 
 	if (image->state == OBJECT_FETCHING && objects_at(c, slot)->fetch)
-		return chunks - chunks_missing(fetch_map(c, objects_at(c, slot)->fetch), 0, chunks);
+		return chunks -
+		       chunks_missing(ranges_map(c, objects_at(c, slot)->fetch), 0, chunks);
 	return watermark == image->size ? chunks : (uint32_t)(watermark / m->chunk_bytes);
 }
 
@@ -306,7 +307,7 @@ void serve_request(struct control *c, struct node *n, uint32_t conn, const struc
 static void serve_runs(struct control *c, uint32_t slot, struct message_stream *m)
 {
 	const struct object *o = objects_at(c, slot);
-	const uint64_t *map = o->fetch ? fetch_map(c, o->fetch) : NULL;
+	const uint64_t *map = o->fetch ? ranges_map(c, o->fetch) : NULL;
 	uint32_t at = m->first, end = m->first + m->count, stop, ready = serve_ready(c, m);
 
 	if (map == NULL && !o->fetch && ready > at) {
@@ -318,7 +319,7 @@ static void serve_runs(struct control *c, uint32_t slot, struct message_stream *
 			m->count = at - m->first;
 			return;
 		}
-		stop = chunks_run(map, &at, end);
+		stop = bitmap_run(map, &at, end);
 		if (stop > at)
 			m->skip[m->skips++] = (struct chunk_run){at, stop - at};
 		at = stop;
@@ -328,7 +329,7 @@ static void serve_runs(struct control *c, uint32_t slot, struct message_stream *
 void serve_pieces(struct control *c, struct node *n, const struct message *m)
 {
 	struct message answer = {.kind = MESSAGE_HAS, .request = m->request, .stream = m->stream};
-	uint32_t slot = c->table ? objects_find(c, &m->stream.id) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find(c, &m->stream.id) : TABLE_SLOT_NONE;
 
 	answer.stream.skips = 0;
 	if (slot != TABLE_SLOT_NONE && objects_is(c, slot, m->stream.generation) &&

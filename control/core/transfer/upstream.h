@@ -6,9 +6,9 @@
  *
  *   state    meaning                         next
  *   FREE     no holder
- *   LINK     waits for connections           REQUEST, or feed_failed
- *   REQUEST  IN edges set, STREAM is out     STREAM, or feed_failed
- *   STREAM   chunks arrive                   FREE (feed_stop), or feed_failed
+ *   LINK     waits for connections           REQUEST, or upstream_failed
+ *   REQUEST  IN edges set, STREAM is out     STREAM, or upstream_failed
+ *   STREAM   chunks arrive                   FREE (upstream_stop), or upstream_failed
  *
  * The feed brings the range [first, end). A single stream may reach further, after the rest was
  * assigned to other feeds. Streams that begin elsewhere replace the present ones at the holder; the
@@ -67,20 +67,20 @@ struct feed {
 	bool reparent;	/* is to replace the other feeds */
 };
 
-void feed_init(struct feed *d, struct fetch *f);
+void upstream_init(struct feed *d, struct fetch *f);
 /* Begins with a holder that the directory has booked; the range is set. */
-void feed_start(struct control *c, struct feed *d, struct node *holder);
+void upstream_start(struct control *c, struct feed *d, struct node *holder);
 /* Brings another range; from the same stream when that covers it. */
-void feed_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end);
+void upstream_assign(struct control *c, struct feed *d, uint32_t first, uint32_t end);
 /* Asks the holder how many chunks it has: sets lead. */
-void feed_query(struct control *c, struct feed *d);
+void upstream_query(struct control *c, struct feed *d);
 /* Ends the feed; does not tell the owner. */
-void feed_stop(struct control *c, struct feed *d);
+void upstream_stop(struct control *c, struct feed *d);
 /* The feed has failed: the fetch goes on without it. why: enum message_get_why. */
-void feed_failed(struct control *c, struct feed *d, uint32_t why);
+void upstream_failed(struct control *c, struct feed *d, uint32_t why);
 /* Its edges go with their stage. */
-void feed_forget_edges(struct feed *d);
+void upstream_forget_edges(struct feed *d);
 /* The connections to its holder may be up. */
-void feed_linked(struct control *c, struct feed *d);
+void upstream_linked(struct control *c, struct feed *d);
 
 #endif

@@ -28,12 +28,12 @@ enum {
 	ND_HOP_LIMIT = 255,
 };
 
-static uint16_t get16(const uint8_t *p)
+static uint16_t ether_get16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-static void put16(uint8_t *p, uint16_t v)
+static void ether_put16(uint8_t *p, uint16_t v)
 {
 	p[0] = (uint8_t)(v >> 8);
 	p[1] = (uint8_t)v;
@@ -41,7 +41,7 @@ static void put16(uint8_t *p, uint16_t v)
 
 /* Ones' complement sum of big-endian words (RFC 1071), taken in host order: the sum of swapped
  * words is the swapped sum. */
-static uint64_t sum_add(uint64_t sum, const uint8_t *data, size_t length)
+static uint64_t ether_sum_add(uint64_t sum, const uint8_t *data, size_t length)
 {
 	uint32_t word;
 	for (; length >= 4; data += 4, length -= 4) {
@@ -54,7 +54,7 @@ static uint64_t sum_add(uint64_t sum, const uint8_t *data, size_t length)
 	return sum + word;
 }
 
-static uint16_t sum_fold(uint64_t sum)
+static uint16_t ether_sum_fold(uint64_t sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -63,40 +63,42 @@ static uint16_t sum_fold(uint64_t sum)
 	return (uint16_t)sum;
 }
 
-static uint64_t sum_pseudo6(const uint8_t *from, const uint8_t *to, uint32_t length, uint8_t proto)
+static uint64_t ether_sum_pseudo6(const uint8_t *from, const uint8_t *to, uint32_t length,
+				  uint8_t proto)
 {
 	uint32_t tail[2] = {htonl(length), htonl(proto)};
-	uint64_t sum = sum_add(sum_add(0, from, 16), to, 16);
-	return sum_add(sum, (const uint8_t *)tail, sizeof(tail));
+	uint64_t sum = ether_sum_add(ether_sum_add(0, from, 16), to, 16);
+	return ether_sum_add(sum, (const uint8_t *)tail, sizeof(tail));
 }
 
 /* Port and padding in one store (see ether_map_v4). Little-endian, as all machines we run on. */
-static void set_port(struct net_addr *a, uint16_t port)
+static void ether_set_port(struct net_addr *a, uint16_t port)
 {
 	uint64_t whole = port;
 	memcpy((uint8_t *)a + sizeof(a->ip), &whole, sizeof(whole));
 }
 
-static void parse_udp(const uint8_t *udp, size_t length, struct ether_frame *out)
+static void ether_parse_udp(const uint8_t *udp, size_t length, struct ether_frame *out)
 {
-	if (length < ETHER_UDP_HEADER || get16(udp + 4) < ETHER_UDP_HEADER ||
-	    get16(udp + 4) > length)
+	if (length < ETHER_UDP_HEADER || ether_get16(udp + 4) < ETHER_UDP_HEADER ||
+	    ether_get16(udp + 4) > length)
 		return;
 	out->kind = ETHER_UDP;
-	set_port(&out->from, get16(udp));
-	set_port(&out->to, get16(udp + 2));
+	ether_set_port(&out->from, ether_get16(udp));
+	ether_set_port(&out->to, ether_get16(udp + 2));
 	out->payload = udp + ETHER_UDP_HEADER;
-	out->payload_length = (uint16_t)(get16(udp + 4) - ETHER_UDP_HEADER);
+	out->payload_length = (uint16_t)(ether_get16(udp + 4) - ETHER_UDP_HEADER);
 }
 
 /* summed: somebody else has found the header's checksum right. */
-static void parse_ipv4(const uint8_t *ip, size_t length, bool summed, struct ether_frame *out)
+static void ether_parse_ipv4(const uint8_t *ip, size_t length, bool summed, struct ether_frame *out)
 {
 	if (length < ETHER_IPV4 || ip[0] >> 4 != 4)
 		return;
-	size_t header = (ip[0] & 15) * 4u, total = get16(ip + 2);
+	size_t header = (ip[0] & 15) * 4u, total = ether_get16(ip + 2);
 	if (header < ETHER_IPV4 || total < header || total > length ||
-	    (!summed && sum_fold(sum_add(0, ip, header)) != 0xffff) || (get16(ip + 6) & 0x3fff))
+	    (!summed && ether_sum_fold(ether_sum_add(0, ip, header)) != 0xffff) ||
+	    (ether_get16(ip + 6) & 0x3fff))
 		return;
 	ether_map_v4(out->from.ip, ip + 12);
 	ether_map_v4(out->to.ip, ip + 16);
@@ -104,21 +106,21 @@ static void parse_ipv4(const uint8_t *ip, size_t length, bool summed, struct eth
 	const uint8_t *body = ip + header;
 	size_t body_length = total - header;
 	if (ip[9] == PROTO_UDP) {
-		parse_udp(body, body_length, out);
+		ether_parse_udp(body, body_length, out);
 		return;
 	}
 	out->kind = ETHER_OTHER;
 	/* echo replies are made in place, so only the plain header is served */
 	if (ip[9] == PROTO_ICMP && header == ETHER_IPV4 && body_length >= ICMP_MIN &&
 	    body[0] == ICMP_REQUEST && body[1] == 0) {
-		bool whole = sum_fold(sum_add(0, body, body_length)) == 0xffff;
+		bool whole = ether_sum_fold(ether_sum_add(0, body, body_length)) == 0xffff;
 		out->kind = whole ? ETHER_ECHO_REQUEST4 : ETHER_BAD;
 	}
 }
 
 /* Neighbour messages come from the link itself: hop limit 255 (RFC 4861, 7.1). */
-static void parse_neighbour(const uint8_t *ip, const uint8_t *icmp, size_t length,
-			    struct ether_frame *out)
+static void ether_parse_neighbour(const uint8_t *ip, const uint8_t *icmp, size_t length,
+				  struct ether_frame *out)
 {
 	bool solicit = icmp[0] == ICMP6_SOLICIT;
 	if (length < ND_FIXED || ip[7] != ND_HOP_LIMIT || icmp[1] != 0) {
@@ -139,8 +141,8 @@ static void parse_neighbour(const uint8_t *ip, const uint8_t *icmp, size_t lengt
 	out->kind = solicit ? ETHER_ND_SOLICIT : ETHER_ND_ADVERTISE;
 }
 
-static void parse_icmp6(const uint8_t *ip, const uint8_t *icmp, size_t length,
-			struct ether_frame *out)
+static void ether_parse_icmp6(const uint8_t *ip, const uint8_t *icmp, size_t length,
+			      struct ether_frame *out)
 {
 	out->kind = ETHER_OTHER;
 	if (length < ICMP_MIN)
@@ -148,39 +150,39 @@ static void parse_icmp6(const uint8_t *ip, const uint8_t *icmp, size_t length,
 	bool neighbour = icmp[0] == ICMP6_SOLICIT || icmp[0] == ICMP6_ADVERTISE;
 	if (!neighbour && icmp[0] != ICMP6_REQUEST)
 		return;
-	uint64_t sum = sum_pseudo6(ip + 8, ip + 24, (uint32_t)length, PROTO_ICMP6);
-	if (sum_fold(sum_add(sum, icmp, length)) != 0xffff)
+	uint64_t sum = ether_sum_pseudo6(ip + 8, ip + 24, (uint32_t)length, PROTO_ICMP6);
+	if (ether_sum_fold(ether_sum_add(sum, icmp, length)) != 0xffff)
 		out->kind = ETHER_BAD;
 	else if (neighbour)
-		parse_neighbour(ip, icmp, length, out);
+		ether_parse_neighbour(ip, icmp, length, out);
 	else
 		out->kind = ETHER_ECHO_REQUEST6;
 }
 
-static void parse_ipv6(const uint8_t *ip, size_t length, struct ether_frame *out)
+static void ether_parse_ipv6(const uint8_t *ip, size_t length, struct ether_frame *out)
 {
 	if (length < ETHER_IPV6 || ip[0] >> 4 != 6)
 		return;
-	size_t body_length = get16(ip + 4);
+	size_t body_length = ether_get16(ip + 4);
 	if (body_length > length - ETHER_IPV6)
 		return;
 	memcpy(out->from.ip, ip + 8, 16);
 	memcpy(out->to.ip, ip + 24, 16);
 	out->ecn = ip[1] >> 4 & 3;
 	if (ip[6] == PROTO_UDP)
-		parse_udp(ip + ETHER_IPV6, body_length, out);
+		ether_parse_udp(ip + ETHER_IPV6, body_length, out);
 	else if (ip[6] == PROTO_ICMP6)
-		parse_icmp6(ip, ip + ETHER_IPV6, body_length, out);
+		ether_parse_icmp6(ip, ip + ETHER_IPV6, body_length, out);
 	else
 		out->kind = ETHER_OTHER;
 }
 
-static void parse_arp(const uint8_t *arp, size_t length, struct ether_frame *out)
+static void ether_parse_arp(const uint8_t *arp, size_t length, struct ether_frame *out)
 {
 	static const uint8_t ethernet_ipv4[6] = {0, 1, 8, 0, 6, 4};
 	if (length < ARP_BODY || memcmp(arp, ethernet_ipv4, sizeof(ethernet_ipv4)) != 0)
 		return;
-	uint16_t op = get16(arp + 6);
+	uint16_t op = ether_get16(arp + 6);
 	memcpy(out->from_mac, arp + 8, ETHER_MAC);
 	out->has_mac = true;
 	ether_map_v4(out->from.ip, arp + 14);
@@ -188,7 +190,8 @@ static void parse_arp(const uint8_t *arp, size_t length, struct ether_frame *out
 	out->kind = op == 1 ? ETHER_ARP_REQUEST : op == 2 ? ETHER_ARP_REPLY : ETHER_OTHER;
 }
 
-static void parse(const uint8_t *data, size_t length, bool summed, struct ether_frame *out)
+static void ether_parse_any(const uint8_t *data, size_t length, bool summed,
+			    struct ether_frame *out)
 {
 	out->kind = ETHER_BAD;
 	out->has_mac = false;
@@ -197,15 +200,15 @@ static void parse(const uint8_t *data, size_t length, bool summed, struct ether_
 		return;
 	const uint8_t *body = data + ETHER_HEADER;
 	length -= ETHER_HEADER;
-	switch (get16(data + 12)) {
+	switch (ether_get16(data + 12)) {
 	case TYPE_IPV4:
-		parse_ipv4(body, length, summed, out);
+		ether_parse_ipv4(body, length, summed, out);
 		break;
 	case TYPE_IPV6:
-		parse_ipv6(body, length, out);
+		ether_parse_ipv6(body, length, out);
 		break;
 	case TYPE_ARP:
-		parse_arp(body, length, out);
+		ether_parse_arp(body, length, out);
 		break;
 	default:
 		out->kind = ETHER_OTHER;
@@ -214,43 +217,44 @@ static void parse(const uint8_t *data, size_t length, bool summed, struct ether_
 
 void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out)
 {
-	parse(data, length, false, out);
+	ether_parse_any(data, length, false, out);
 }
 
 void ether_parse_summed(const uint8_t *data, size_t length, struct ether_frame *out)
 {
-	parse(data, length, true, out);
+	ether_parse_any(data, length, true, out);
 }
 
 void ether_tag(uint8_t *to, uint16_t vlan)
 {
 	memmove(to, to + ETHER_TAG, 2 * ETHER_MAC);
-	put16(to + 2 * ETHER_MAC, TYPE_VLAN);
-	put16(to + 2 * ETHER_MAC + 2, vlan);
+	ether_put16(to + 2 * ETHER_MAC, TYPE_VLAN);
+	ether_put16(to + 2 * ETHER_MAC + 2, vlan);
 }
 
 bool ether_untag(uint8_t *data, size_t length, uint16_t vlan)
 {
-	if (length < ETHER_HEADER + ETHER_TAG || get16(data + 2 * ETHER_MAC) != TYPE_VLAN ||
-	    (get16(data + 2 * ETHER_MAC + 2) & VLAN_MASK) != vlan)
+	if (length < ETHER_HEADER + ETHER_TAG || ether_get16(data + 2 * ETHER_MAC) != TYPE_VLAN ||
+	    (ether_get16(data + 2 * ETHER_MAC + 2) & VLAN_MASK) != vlan)
 		return false;
 	memmove(data + ETHER_TAG, data, 2 * ETHER_MAC);
 	return true;
 }
 
-static void write_ethernet(uint8_t *eth, const uint8_t *to, const uint8_t *from, uint16_t type)
+static void ether_write_ethernet(uint8_t *eth, const uint8_t *to, const uint8_t *from,
+				 uint16_t type)
 {
 	memcpy(eth, to, ETHER_MAC);
 	memcpy(eth + 6, from, ETHER_MAC);
-	put16(eth + 12, type);
+	ether_put16(eth + 12, type);
 }
 
-static void write_udp(uint8_t *udp, const struct net_addr *from, const struct net_addr *to,
-		      uint16_t payload_length, uint16_t checksum_be)
+static void ether_write_udp(uint8_t *udp, const struct net_addr *from, const struct net_addr *to,
+			    uint16_t payload_length, uint16_t checksum_be)
 {
-	put16(udp, from->port);
-	put16(udp + 2, to->port);
-	put16(udp + 4, (uint16_t)(payload_length + ETHER_UDP_HEADER));
+	ether_put16(udp, from->port);
+	ether_put16(udp + 2, to->port);
+	ether_put16(udp + 4, (uint16_t)(payload_length + ETHER_UDP_HEADER));
 	memcpy(udp + 6, &checksum_be, 2);
 }
 
@@ -258,16 +262,16 @@ void ether_stamp_v4(struct ether_stamp *s, const struct ether_route *route,
 		    const struct net_addr *from, const struct net_addr *to)
 {
 	uint8_t *ip = s->bytes + ETHER_HEADER;
-	write_ethernet(s->bytes, route->next_mac, route->our_mac, TYPE_IPV4);
+	ether_write_ethernet(s->bytes, route->next_mac, route->our_mac, TYPE_IPV4);
 	memset(ip, 0, ETHER_IPV4); /* atomic datagrams: the id means nothing (RFC 6864) */
 	ip[0] = 0x45;
-	put16(ip + 6, 0x4000); /* DF */
+	ether_put16(ip + 6, 0x4000); /* DF */
 	ip[8] = HOP_LIMIT;
 	ip[9] = PROTO_UDP;
 	memcpy(ip + 12, from->ip + 12, 4);
 	memcpy(ip + 16, to->ip + 12, 4);
-	write_udp(ip + ETHER_IPV4, from, to, 0, 0);
-	s->sum = sum_fold(sum_add(0, ip, ETHER_IPV4));
+	ether_write_udp(ip + ETHER_IPV4, from, to, 0, 0);
+	s->sum = ether_sum_fold(ether_sum_add(0, ip, ETHER_IPV4));
 }
 
 void ether_put_v4(const struct ether_stamp *s, uint8_t *payload, uint16_t payload_length,
@@ -277,7 +281,7 @@ void ether_put_v4(const struct ether_stamp *s, uint8_t *payload, uint16_t payloa
 	uint16_t udp_be = htons((uint16_t)(payload_length + ETHER_UDP_HEADER));
 	uint16_t ip_be = htons((uint16_t)(payload_length + ETHER_UDP_HEADER + ETHER_IPV4));
 	uint16_t tos_be = htons(ecn); /* the word of version, length and ecn, less the former */
-	uint16_t checksum = (uint16_t)~sum_fold((uint64_t)s->sum + ip_be + tos_be);
+	uint16_t checksum = (uint16_t)~ether_sum_fold((uint64_t)s->sum + ip_be + tos_be);
 	memcpy(ip - ETHER_HEADER, s->bytes, ETHER_HEADERS_V4);
 	ip[1] = ecn;
 	memcpy(ip + 2, &ip_be, 2);
@@ -285,13 +289,13 @@ void ether_put_v4(const struct ether_stamp *s, uint8_t *payload, uint16_t payloa
 	memcpy(udp + 4, &udp_be, 2);
 }
 
-static void write_ipv6(uint8_t *ip, uint16_t length, uint8_t proto, uint8_t hops,
-		       const uint8_t *from, const uint8_t *to, uint8_t ecn)
+static void ether_write_ipv6(uint8_t *ip, uint16_t length, uint8_t proto, uint8_t hops,
+			     const uint8_t *from, const uint8_t *to, uint8_t ecn)
 {
 	ip[0] = 0x60;
 	ip[1] = (uint8_t)(ecn << 4);
-	put16(ip + 2, 0);
-	put16(ip + 4, length);
+	ether_put16(ip + 2, 0);
+	ether_put16(ip + 4, length);
 	ip[6] = proto;
 	ip[7] = hops;
 	memcpy(ip + 8, from, 16);
@@ -303,17 +307,17 @@ void ether_write_v6(uint8_t *payload, uint16_t payload_length, const struct ethe
 		    uint16_t udp_checksum_be)
 {
 	uint8_t *udp = payload - ETHER_UDP_HEADER, *ip = udp - ETHER_IPV6;
-	write_ethernet(ip - ETHER_HEADER, route->next_mac, route->our_mac, TYPE_IPV6);
-	write_ipv6(ip, (uint16_t)(payload_length + ETHER_UDP_HEADER), PROTO_UDP, HOP_LIMIT,
-		   from->ip, to->ip, ecn);
-	write_udp(udp, from, to, payload_length, udp_checksum_be);
+	ether_write_ethernet(ip - ETHER_HEADER, route->next_mac, route->our_mac, TYPE_IPV6);
+	ether_write_ipv6(ip, (uint16_t)(payload_length + ETHER_UDP_HEADER), PROTO_UDP, HOP_LIMIT,
+			 from->ip, to->ip, ecn);
+	ether_write_udp(udp, from, to, payload_length, udp_checksum_be);
 }
 
 uint16_t ether_udp6_pseudo(const struct net_addr *from, const struct net_addr *to,
 			   uint16_t payload_length)
 {
-	return sum_fold(
-		sum_pseudo6(from->ip, to->ip, payload_length + ETHER_UDP_HEADER, PROTO_UDP));
+	return ether_sum_fold(
+		ether_sum_pseudo6(from->ip, to->ip, payload_length + ETHER_UDP_HEADER, PROTO_UDP));
 }
 
 uint16_t ether_udp6_checksum(const struct net_addr *from, const struct net_addr *to,
@@ -322,24 +326,25 @@ uint16_t ether_udp6_checksum(const struct net_addr *from, const struct net_addr 
 {
 	uint16_t length = (uint16_t)(a_length + b_length);
 	uint8_t header[ETHER_UDP_HEADER];
-	write_udp(header, from, to, length, 0);
+	ether_write_udp(header, from, to, length, 0);
 	uint64_t sum = ether_udp6_pseudo(from, to, length);
-	sum = sum_add(sum_add(sum, header, sizeof(header)), a, a_length);
-	uint16_t tail = sum_fold(sum_add(0, b, b_length));
+	sum = ether_sum_add(ether_sum_add(sum, header, sizeof(header)), a, a_length);
+	uint16_t tail = ether_sum_fold(ether_sum_add(0, b, b_length));
 	if (a_length & 1) /* the second part starts in the middle of a word */
 		tail = (uint16_t)(tail << 8 | tail >> 8);
-	uint16_t checksum = (uint16_t)~sum_fold(sum + tail);
+	uint16_t checksum = (uint16_t)~ether_sum_fold(sum + tail);
 	return checksum ? checksum : 0xffff;
 }
 
-static uint16_t write_arp(uint8_t *out, uint16_t op, const uint8_t *eth_to, const uint8_t *our_mac,
-			  const uint8_t *our_ip, const uint8_t *mac, const uint8_t *ip)
+static uint16_t ether_write_arp(uint8_t *out, uint16_t op, const uint8_t *eth_to,
+				const uint8_t *our_mac, const uint8_t *our_ip, const uint8_t *mac,
+				const uint8_t *ip)
 {
 	static const uint8_t ethernet_ipv4[6] = {0, 1, 8, 0, 6, 4};
 	uint8_t *arp = out + ETHER_HEADER;
-	write_ethernet(out, eth_to, our_mac, TYPE_ARP);
+	ether_write_ethernet(out, eth_to, our_mac, TYPE_ARP);
 	memcpy(arp, ethernet_ipv4, sizeof(ethernet_ipv4));
-	put16(arp + 6, op);
+	ether_put16(arp + 6, op);
 	memcpy(arp + 8, our_mac, ETHER_MAC);
 	memcpy(arp + 14, our_ip + 12, 4);
 	memcpy(arp + 18, mac, ETHER_MAC);
@@ -347,13 +352,13 @@ static uint16_t write_arp(uint8_t *out, uint16_t op, const uint8_t *eth_to, cons
 	return ETHER_ARP_BYTES;
 }
 
-static uint16_t write_neighbour(uint8_t *out, uint8_t type, const uint8_t *eth_to,
-				const uint8_t *our_mac, const uint8_t *from, const uint8_t *to,
-				const uint8_t *target, uint8_t flags)
+static uint16_t ether_write_neighbour(uint8_t *out, uint8_t type, const uint8_t *eth_to,
+				      const uint8_t *our_mac, const uint8_t *from,
+				      const uint8_t *to, const uint8_t *target, uint8_t flags)
 {
 	uint8_t *ip = out + ETHER_HEADER, *icmp = ip + ETHER_IPV6;
-	write_ethernet(out, eth_to, our_mac, TYPE_IPV6);
-	write_ipv6(ip, ND_WITH_MAC, PROTO_ICMP6, ND_HOP_LIMIT, from, to, 0);
+	ether_write_ethernet(out, eth_to, our_mac, TYPE_IPV6);
+	ether_write_ipv6(ip, ND_WITH_MAC, PROTO_ICMP6, ND_HOP_LIMIT, from, to, 0);
 	memset(icmp, 0, ND_WITH_MAC);
 	icmp[0] = type;
 	icmp[4] = flags;
@@ -361,8 +366,8 @@ static uint16_t write_neighbour(uint8_t *out, uint8_t type, const uint8_t *eth_t
 	icmp[ND_FIXED] = type == ICMP6_SOLICIT ? OPTION_SOURCE_MAC : OPTION_TARGET_MAC;
 	icmp[ND_FIXED + 1] = 1;
 	memcpy(icmp + ND_FIXED + 2, our_mac, ETHER_MAC);
-	uint64_t sum = sum_pseudo6(from, to, ND_WITH_MAC, PROTO_ICMP6);
-	uint16_t checksum = (uint16_t)~sum_fold(sum_add(sum, icmp, ND_WITH_MAC));
+	uint64_t sum = ether_sum_pseudo6(from, to, ND_WITH_MAC, PROTO_ICMP6);
+	uint16_t checksum = (uint16_t)~ether_sum_fold(ether_sum_add(sum, icmp, ND_WITH_MAC));
 	memcpy(icmp + 2, &checksum, 2);
 	return ETHER_NEIGHBOUR_BYTES;
 }
@@ -375,10 +380,10 @@ uint16_t ether_write_solicit(uint8_t *out, const uint8_t *our_mac, const uint8_t
 	struct net_addr a = {0};
 	memcpy(a.ip, ip, 16);
 	if (net_addr_is_v4(&a))
-		return write_arp(out, 1, everybody, our_mac, our_ip, nobody, ip);
+		return ether_write_arp(out, 1, everybody, our_mac, our_ip, nobody, ip);
 	uint8_t group[16] = {0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, ip[13], ip[14], ip[15]};
 	uint8_t group_mac[ETHER_MAC] = {0x33, 0x33, 0xff, ip[13], ip[14], ip[15]};
-	return write_neighbour(out, ICMP6_SOLICIT, group_mac, our_mac, our_ip, group, ip, 0);
+	return ether_write_neighbour(out, ICMP6_SOLICIT, group_mac, our_mac, our_ip, group, ip, 0);
 }
 
 uint16_t ether_write_advertise(uint8_t *out, const uint8_t *our_mac,
@@ -389,17 +394,17 @@ uint16_t ether_write_advertise(uint8_t *out, const uint8_t *our_mac,
 	static const uint8_t all_nodes[16] = {0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 	static const uint8_t all_nodes_mac[ETHER_MAC] = {0x33, 0x33, 0, 0, 0, 1};
 	if (request->kind == ETHER_ARP_REQUEST)
-		return write_arp(out, 2, requester_mac, our_mac, request->to.ip, requester_mac,
-				 request->from.ip);
+		return ether_write_arp(out, 2, requester_mac, our_mac, request->to.ip,
+				       requester_mac, request->from.ip);
 	if (memcmp(request->from.ip, unspecified, 16) == 0)
-		return write_neighbour(out, ICMP6_ADVERTISE, all_nodes_mac, our_mac, request->to.ip,
-				       all_nodes, request->to.ip, OVERRIDE);
-	return write_neighbour(out, ICMP6_ADVERTISE, requester_mac, our_mac, request->to.ip,
-			       request->from.ip, request->to.ip, SOLICITED | OVERRIDE);
+		return ether_write_neighbour(out, ICMP6_ADVERTISE, all_nodes_mac, our_mac,
+					     request->to.ip, all_nodes, request->to.ip, OVERRIDE);
+	return ether_write_neighbour(out, ICMP6_ADVERTISE, requester_mac, our_mac, request->to.ip,
+				     request->from.ip, request->to.ip, SOLICITED | OVERRIDE);
 }
 
 /* Swaps two ranges of n <= 16 bytes. */
-static void swap_bytes(uint8_t *a, uint8_t *b, size_t n)
+static void ether_swap_bytes(uint8_t *a, uint8_t *b, size_t n)
 {
 	uint8_t t[16];
 	memcpy(t, a, n);
@@ -415,20 +420,20 @@ void ether_make_echo_reply(uint8_t *data, const uint8_t *our_mac, const struct e
 	memcpy(data + 6, our_mac, ETHER_MAC);
 	if (v4) {
 		/* swapping addresses keeps the header's sum; the TTL does not */
-		swap_bytes(ip + 12, ip + 16, 4);
+		ether_swap_bytes(ip + 12, ip + 16, 4);
 		ip[8] = HOP_LIMIT;
-		put16(ip + 10, 0);
-		uint16_t checksum = (uint16_t)~sum_fold(sum_add(0, ip, ETHER_IPV4));
+		ether_put16(ip + 10, 0);
+		uint16_t checksum = (uint16_t)~ether_sum_fold(ether_sum_add(0, ip, ETHER_IPV4));
 		memcpy(ip + 10, &checksum, 2);
 	} else {
-		swap_bytes(ip + 8, ip + 24, 16);
+		ether_swap_bytes(ip + 8, ip + 24, 16);
 		ip[7] = HOP_LIMIT;
 	}
 	/* incremental update for the changed type (RFC 1624): ~(~C + ~m + m') */
-	uint16_t old_word = get16(icmp), old_sum = get16(icmp + 2);
+	uint16_t old_word = ether_get16(icmp), old_sum = ether_get16(icmp + 2);
 	icmp[0] = v4 ? ICMP_REPLY : ICMP6_REPLY;
-	uint32_t sum = (uint16_t)~old_sum + (uint32_t)(uint16_t)~old_word + get16(icmp);
+	uint32_t sum = (uint16_t)~old_sum + (uint32_t)(uint16_t)~old_word + ether_get16(icmp);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
-	put16(icmp + 2, (uint16_t)~sum);
+	ether_put16(icmp + 2, (uint16_t)~sum);
 }

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static bool address_take(const struct ifaddrs *a, struct interface *out)
+static bool interface_address_take(const struct ifaddrs *a, struct interface *out)
 {
 	memset(&out->addr, 0, sizeof(out->addr));
 	if (a->ifa_addr->sa_family == AF_INET) {
@@ -36,7 +36,7 @@ static int interface_address(const char *name, struct interface *out)
 		for (struct ifaddrs *a = list; a && !out->has_addr; a = a->ifa_next)
 			if (a->ifa_addr && a->ifa_addr->sa_family == family &&
 			    strcmp(a->ifa_name, name) == 0)
-				out->has_addr = address_take(a, out);
+				out->has_addr = interface_address_take(a, out);
 	freeifaddrs(list);
 	return 0;
 }

@@ -7,17 +7,17 @@ struct key {
 	uint64_t word[2];
 };
 
-static uint64_t load(_Atomic uint64_t *p)
+static uint64_t neighbour_load(_Atomic uint64_t *p)
 {
 	return atomic_load_explicit(p, memory_order_acquire);
 }
 
-static void store(_Atomic uint64_t *p, uint64_t v)
+static void neighbour_store(_Atomic uint64_t *p, uint64_t v)
 {
 	atomic_store_explicit(p, v, memory_order_release);
 }
 
-static struct key key_of(const uint8_t *ip)
+static struct key neighbour_key_of(const uint8_t *ip)
 {
 	struct key k;
 	memcpy(k.word, ip, 16);
@@ -25,69 +25,72 @@ static struct key key_of(const uint8_t *ip)
 }
 
 /* Fibonacci hashing of the folded address; the low bytes of an address vary most. */
-static uint32_t key_home(struct key k)
+static uint32_t neighbour_key_home(struct key k)
 {
 	uint64_t h = (k.word[0] ^ (k.word[1] >> 32 | k.word[1] << 32)) * 0x9e3779b97f4a7c15ull;
 	return (uint32_t)(h >> 40) & (NEIGHBOURS - 1);
 }
 
-static bool entry_is(struct neighbour *n, struct key k)
+static bool neighbour_entry_is(struct neighbour *n, struct key k)
 {
-	return load(&n->ip[0]) == k.word[0] && load(&n->ip[1]) == k.word[1];
+	return neighbour_load(&n->ip[0]) == k.word[0] && neighbour_load(&n->ip[1]) == k.word[1];
 }
 
-static bool entry_empty(struct neighbour *n)
+static bool neighbour_entry_empty(struct neighbour *n)
 {
-	return entry_is(n, (struct key){{0, 0}});
+	return neighbour_entry_is(n, (struct key){{0, 0}});
 }
 
-static struct neighbour *table_find(struct neighbour_table *t, struct key k)
+static struct neighbour *neighbour_table_find(struct neighbour_table *t, struct key k)
 {
-	uint32_t home = key_home(k);
+	uint32_t home = neighbour_key_home(k);
 	for (uint32_t i = 0; i < NEIGHBOUR_PROBE; i++) {
 		struct neighbour *n = &t->entry[(home + i) & (NEIGHBOURS - 1)];
-		if (entry_is(n, k))
+		if (neighbour_entry_is(n, k))
 			return n;
 	}
 	return NULL;
 }
 
-static void table_lock(struct neighbour_table *t)
+static void neighbour_table_lock(struct neighbour_table *t)
 {
 	while (atomic_flag_test_and_set_explicit(&t->lock, memory_order_acquire))
 		;
 }
 
-static void table_unlock(struct neighbour_table *t)
+static void neighbour_table_unlock(struct neighbour_table *t)
 {
 	atomic_flag_clear_explicit(&t->lock, memory_order_release);
 }
 
 /* Nobody has sent to it, or not for long. */
-static bool entry_idle(struct neighbour *n, uint64_t now_ns)
+static bool neighbour_entry_idle(struct neighbour *n, uint64_t now_ns)
 {
-	uint64_t used_ns = load(&n->used_ns);
-	uint64_t keep_ns = load(&n->mac) ? NEIGHBOUR_KEEP_NS : NEIGHBOUR_UNANSWERED_NS;
+	uint64_t used_ns = neighbour_load(&n->used_ns);
+	uint64_t keep_ns = neighbour_load(&n->mac) ? NEIGHBOUR_KEEP_NS : NEIGHBOUR_UNANSWERED_NS;
 	return used_ns == 0 || used_ns + keep_ns < now_ns;
 }
 
 /* When it was last sent to or heard of. */
-static uint64_t entry_last_ns(struct neighbour *n)
+static uint64_t neighbour_entry_last_ns(struct neighbour *n)
 {
-	uint64_t used_ns = load(&n->used_ns), confirmed_ns = load(&n->confirmed_ns);
+	uint64_t used_ns = neighbour_load(&n->used_ns),
+		 confirmed_ns = neighbour_load(&n->confirmed_ns);
 	return used_ns > confirmed_ns ? used_ns : confirmed_ns;
 }
 
 /* A place that is empty, or the longest idle one. */
-static struct neighbour *table_place(struct neighbour_table *t, struct key k, uint64_t now_ns)
+static struct neighbour *neighbour_table_place(struct neighbour_table *t, struct key k,
+					       uint64_t now_ns)
 {
-	uint32_t home = key_home(k);
+	uint32_t home = neighbour_key_home(k);
 	struct neighbour *oldest = NULL;
 	for (uint32_t i = 0; i < NEIGHBOUR_PROBE; i++) {
 		struct neighbour *n = &t->entry[(home + i) & (NEIGHBOURS - 1)];
-		if (entry_empty(n))
+		if (neighbour_entry_empty(n))
 			return n;
-		if (entry_idle(n, now_ns) && (!oldest || entry_last_ns(n) < entry_last_ns(oldest)))
+		if (neighbour_entry_idle(n, now_ns) &&
+		    (!oldest || neighbour_entry_last_ns(n) < neighbour_entry_last_ns(oldest)))
 			oldest = n;
 	}
 	return oldest;
@@ -95,30 +98,30 @@ static struct neighbour *table_place(struct neighbour_table *t, struct key k, ui
 
 /* Under the lock. A reader that compares the address before and after it reads mac never gets
  * another address's mac: mac is cleared first and set last. */
-static struct neighbour *table_create(struct neighbour_table *t, struct key k, bool used,
-				      uint64_t now_ns)
+static struct neighbour *neighbour_table_create(struct neighbour_table *t, struct key k, bool used,
+						uint64_t now_ns)
 {
-	struct neighbour *n = table_find(t, k);
+	struct neighbour *n = neighbour_table_find(t, k);
 	if (n)
 		return n;
-	n = table_place(t, k, now_ns);
+	n = neighbour_table_place(t, k, now_ns);
 	if (!n)
 		return NULL;
-	store(&n->mac, 0);
-	store(&n->ip[0], k.word[0]);
-	store(&n->ip[1], k.word[1]);
-	store(&n->used_ns, used ? now_ns : 0);
-	store(&n->confirmed_ns, now_ns);
-	store(&n->ask_at_ns, now_ns);
+	neighbour_store(&n->mac, 0);
+	neighbour_store(&n->ip[0], k.word[0]);
+	neighbour_store(&n->ip[1], k.word[1]);
+	neighbour_store(&n->used_ns, used ? now_ns : 0);
+	neighbour_store(&n->confirmed_ns, now_ns);
+	neighbour_store(&n->ask_at_ns, now_ns);
 	atomic_store_explicit(&n->asked, 0, memory_order_release);
 	atomic_store_explicit(&n->wanted, 0, memory_order_release);
 	return n;
 }
 
 /* True for one caller each time a question is due. */
-static bool entry_ask(struct neighbour *n, uint64_t now_ns)
+static bool neighbour_entry_ask(struct neighbour *n, uint64_t now_ns)
 {
-	uint64_t due = load(&n->ask_at_ns);
+	uint64_t due = neighbour_load(&n->ask_at_ns);
 	if (now_ns < due)
 		return false;
 	uint32_t asked = atomic_load_explicit(&n->asked, memory_order_relaxed);
@@ -139,64 +142,67 @@ void neighbour_init(struct neighbour_table *t, bool ageing)
 
 unsigned neighbour_find(struct neighbour_table *t, const uint8_t *ip, uint64_t now_ns, uint8_t *mac)
 {
-	struct key k = key_of(ip);
-	struct neighbour *n = table_find(t, k);
+	struct key k = neighbour_key_of(ip);
+	struct neighbour *n = neighbour_table_find(t, k);
 	if (!n) {
-		table_lock(t);
-		n = table_create(t, k, true, now_ns);
-		table_unlock(t);
+		neighbour_table_lock(t);
+		n = neighbour_table_create(t, k, true, now_ns);
+		neighbour_table_unlock(t);
 		if (!n)
 			return 0;
 	}
-	uint64_t word = load(&n->mac);
-	if (!entry_is(n, k))
+	uint64_t word = neighbour_load(&n->mac);
+	if (!neighbour_entry_is(n, k))
 		return 0;
-	uint64_t used_ns = load(&n->used_ns); /* written now and then, for the sake of its line */
+	uint64_t used_ns =
+		neighbour_load(&n->used_ns); /* written now and then, for the sake of its line */
 	if (used_ns == 0 || used_ns + NEIGHBOUR_ASK_MAX_NS < now_ns)
-		store(&n->used_ns, now_ns);
+		neighbour_store(&n->used_ns, now_ns);
 	if (!(word & KNOWN_BIT)) {
-		if (!entry_ask(n, now_ns))
+		if (!neighbour_entry_ask(n, now_ns))
 			return 0;
 		atomic_store_explicit(&n->wanted, 1, memory_order_release);
 		return NEIGHBOUR_ASK;
 	}
 	memcpy(mac, &word, 6);
-	if (!t->ageing || now_ns < load(&n->confirmed_ns) + NEIGHBOUR_FRESH_NS)
+	if (!t->ageing || now_ns < neighbour_load(&n->confirmed_ns) + NEIGHBOUR_FRESH_NS)
 		return NEIGHBOUR_KNOWN;
-	if (now_ns > load(&n->confirmed_ns) + NEIGHBOUR_STALE_NS)
+	if (now_ns > neighbour_load(&n->confirmed_ns) + NEIGHBOUR_STALE_NS)
 		neighbour_forget(t, ip);
-	return NEIGHBOUR_KNOWN | (entry_ask(n, now_ns) ? NEIGHBOUR_ASK : 0);
+	return NEIGHBOUR_KNOWN | (neighbour_entry_ask(n, now_ns) ? NEIGHBOUR_ASK : 0);
 }
 
 void neighbour_learn(struct neighbour_table *t, const uint8_t *ip, const uint8_t *mac, bool create,
 		     uint64_t now_ns)
 {
-	struct key k = key_of(ip);
+	struct key k = neighbour_key_of(ip);
 	uint64_t word = KNOWN_BIT;
 	memcpy(&word, mac, 6);
-	table_lock(t);
-	struct neighbour *n = create ? table_create(t, k, false, now_ns) : table_find(t, k);
+	neighbour_table_lock(t);
+	struct neighbour *n =
+		create ? neighbour_table_create(t, k, false, now_ns) : neighbour_table_find(t, k);
 	if (n) {
-		store(&n->confirmed_ns, now_ns);
-		store(&n->ask_at_ns, now_ns);
+		neighbour_store(&n->confirmed_ns, now_ns);
+		neighbour_store(&n->ask_at_ns, now_ns);
 		atomic_store_explicit(&n->asked, 0, memory_order_relaxed);
-		store(&n->mac, word);
+		neighbour_store(&n->mac, word);
 	}
-	table_unlock(t);
+	neighbour_table_unlock(t);
 }
 
 enum neighbour_state neighbour_at(struct neighbour_table *t, uint32_t i, uint64_t now_ns,
 				  uint8_t *ip)
 {
 	struct neighbour *n = &t->entry[i];
-	struct key k = {{load(&n->ip[0]), load(&n->ip[1])}};
-	if (entry_empty(n))
+	struct key k = {{neighbour_load(&n->ip[0]), neighbour_load(&n->ip[1])}};
+	if (neighbour_entry_empty(n))
 		return NEIGHBOUR_EMPTY;
 	memcpy(ip, k.word, 16);
-	if (load(&n->mac) == 0)
+	if (neighbour_load(&n->mac) == 0)
 		return atomic_load_explicit(&n->wanted, memory_order_acquire) ? NEIGHBOUR_WANTED
 									      : NEIGHBOUR_UNUSED;
-	return load(&n->used_ns) + NEIGHBOUR_KEEP_NS < now_ns ? NEIGHBOUR_UNUSED : NEIGHBOUR_IN_USE;
+	return neighbour_load(&n->used_ns) + NEIGHBOUR_KEEP_NS < now_ns ? NEIGHBOUR_UNUSED
+									: NEIGHBOUR_IN_USE;
 }
 
 void neighbour_take(struct neighbour_table *t, uint32_t i)
@@ -206,9 +212,9 @@ void neighbour_take(struct neighbour_table *t, uint32_t i)
 
 void neighbour_forget(struct neighbour_table *t, const uint8_t *ip)
 {
-	table_lock(t);
-	struct neighbour *n = table_find(t, key_of(ip));
+	neighbour_table_lock(t);
+	struct neighbour *n = neighbour_table_find(t, neighbour_key_of(ip));
 	if (n)
-		store(&n->mac, 0);
-	table_unlock(t);
+		neighbour_store(&n->mac, 0);
+	neighbour_table_unlock(t);
 }

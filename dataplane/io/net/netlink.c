@@ -23,14 +23,14 @@ struct request {
 	uint8_t attributes[64];
 };
 
-static bool is_v4(const uint8_t *ip)
+static bool netlink_is_v4(const uint8_t *ip)
 {
 	struct net_addr a = {0};
 	memcpy(a.ip, ip, 16);
 	return net_addr_is_v4(&a);
 }
 
-static void request_put(struct request *r, uint16_t type, const void *data, uint16_t length)
+static void netlink_request_put(struct request *r, uint16_t type, const void *data, uint16_t length)
 {
 	struct rtattr *a = (struct rtattr *)((uint8_t *)r + NLMSG_ALIGN(r->header.nlmsg_len));
 	a->rta_type = type;
@@ -39,16 +39,16 @@ static void request_put(struct request *r, uint16_t type, const void *data, uint
 	r->header.nlmsg_len = NLMSG_ALIGN(r->header.nlmsg_len) + RTA_ALIGN(a->rta_len);
 }
 
-static void request_put_ip(struct request *r, uint16_t type, const uint8_t *ip)
+static void netlink_request_put_ip(struct request *r, uint16_t type, const uint8_t *ip)
 {
-	if (is_v4(ip))
-		request_put(r, type, ip + 12, 4);
+	if (netlink_is_v4(ip))
+		netlink_request_put(r, type, ip + 12, 4);
 	else
-		request_put(r, type, ip, 16);
+		netlink_request_put(r, type, ip, 16);
 }
 
 /* An attribute that holds an address of this family, as 16 bytes. */
-static bool attribute_ip(const struct rtattr *a, int family, uint8_t *ip)
+static bool netlink_attribute_ip(const struct rtattr *a, int family, uint8_t *ip)
 {
 	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 	size_t length = RTA_PAYLOAD(a);
@@ -68,7 +68,8 @@ struct neighbour_news {
 	uint8_t ip[16], mac[6];
 };
 
-static bool read_neighbour(const struct nlmsghdr *h, int ifindex, struct neighbour_news *out)
+static bool netlink_read_neighbour(const struct nlmsghdr *h, int ifindex,
+				   struct neighbour_news *out)
 {
 	const struct ndmsg *nd = NLMSG_DATA(h);
 	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*nd)) || nd->ndm_ifindex != ifindex)
@@ -79,7 +80,7 @@ static bool read_neighbour(const struct nlmsghdr *h, int ifindex, struct neighbo
 	struct rtattr *a = (struct rtattr *)((uint8_t *)NLMSG_DATA(h) + NLMSG_ALIGN(sizeof(*nd)));
 	for (; RTA_OK(a, length); a = RTA_NEXT(a, length)) {
 		if (a->rta_type == NDA_DST)
-			out->has_ip = attribute_ip(a, nd->ndm_family, out->ip);
+			out->has_ip = netlink_attribute_ip(a, nd->ndm_family, out->ip);
 		if (a->rta_type == NDA_LLADDR && RTA_PAYLOAD(a) == 6) {
 			memcpy(out->mac, RTA_DATA(a), 6);
 			out->has_mac = true;
@@ -89,7 +90,8 @@ static bool read_neighbour(const struct nlmsghdr *h, int ifindex, struct neighbo
 }
 
 /* The next hop of an answer about the route to ip; false when there is none over our interface. */
-static bool read_route(const struct nlmsghdr *h, int ifindex, const uint8_t *ip, uint8_t *next_hop)
+static bool netlink_read_route(const struct nlmsghdr *h, int ifindex, const uint8_t *ip,
+			       uint8_t *next_hop)
 {
 	const struct rtmsg *rt = NLMSG_DATA(h);
 	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*rt)) || h->nlmsg_type != RTM_NEWROUTE ||
@@ -101,7 +103,8 @@ static bool read_route(const struct nlmsghdr *h, int ifindex, const uint8_t *ip,
 	for (; RTA_OK(a, length); a = RTA_NEXT(a, length)) {
 		if (a->rta_type == RTA_OIF && RTA_PAYLOAD(a) == 4)
 			memcpy(&out_index, RTA_DATA(a), 4);
-		if (a->rta_type == RTA_GATEWAY && !attribute_ip(a, rt->rtm_family, next_hop))
+		if (a->rta_type == RTA_GATEWAY &&
+		    !netlink_attribute_ip(a, rt->rtm_family, next_hop))
 			return false;
 		/* an IPv4 route may lead over an IPv6 neighbour: family, then its address */
 		if (a->rta_type == RTA_VIA && RTA_PAYLOAD(a) == 18)
@@ -141,14 +144,14 @@ static bool netlink_route(struct netlink *k, const uint8_t *ip, int ifindex, uin
 		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
 			   .nlmsg_type = RTM_GETROUTE,
 			   .nlmsg_flags = NLM_F_REQUEST},
-		.route = {.rtm_family = is_v4(ip) ? AF_INET : AF_INET6,
-			  .rtm_dst_len = is_v4(ip) ? 32 : 128},
+		.route = {.rtm_family = netlink_is_v4(ip) ? AF_INET : AF_INET6,
+			  .rtm_dst_len = netlink_is_v4(ip) ? 32 : 128},
 	};
-	request_put_ip(&r, RTA_DST, ip);
+	netlink_request_put_ip(&r, RTA_DST, ip);
 	if (ifindex)
-		request_put(&r, RTA_OIF, &ifindex, sizeof(ifindex));
+		netlink_request_put(&r, RTA_OIF, &ifindex, sizeof(ifindex));
 	*error = netlink_ask(k, &r, buffer);
-	return *error == 0 && read_route((void *)buffer, k->ifindex, ip, next_hop);
+	return *error == 0 && netlink_read_route((void *)buffer, k->ifindex, ip, next_hop);
 }
 
 /* An interface is named only where the best route leads over another one: asked so, the kernel
@@ -160,18 +163,18 @@ static bool netlink_next_hop(struct netlink *k, const uint8_t *ip, uint8_t *next
 	       (error == 0 && netlink_route(k, ip, k->ifindex, next_hop, &error));
 }
 
-static struct request neighbour_request(struct netlink *k, const uint8_t *ip, uint16_t type,
-					uint16_t flags, uint8_t ntf)
+static struct request netlink_ask_neighbour(struct netlink *k, const uint8_t *ip, uint16_t type,
+					    uint16_t flags, uint8_t ntf)
 {
 	struct request r = {
 		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
 			   .nlmsg_type = type,
 			   .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)},
-		.neighbour = {.ndm_family = is_v4(ip) ? AF_INET : AF_INET6,
+		.neighbour = {.ndm_family = netlink_is_v4(ip) ? AF_INET : AF_INET6,
 			      .ndm_ifindex = k->ifindex,
 			      .ndm_flags = ntf},
 	};
-	request_put_ip(&r, NDA_DST, ip);
+	netlink_request_put_ip(&r, NDA_DST, ip);
 	return r;
 }
 
@@ -179,9 +182,10 @@ static struct request neighbour_request(struct netlink *k, const uint8_t *ip, ui
 static bool netlink_look_up(struct netlink *k, const uint8_t *next_hop, struct neighbour_news *out)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
-	struct request r = neighbour_request(k, next_hop, RTM_GETNEIGH, 0, 0);
-	return netlink_ask(k, &r, buffer) == 0 && read_neighbour((void *)buffer, k->ifindex, out) &&
-	       out->has_mac && (out->state & USABLE);
+	struct request r = netlink_ask_neighbour(k, next_hop, RTM_GETNEIGH, 0, 0);
+	return netlink_ask(k, &r, buffer) == 0 &&
+	       netlink_read_neighbour((void *)buffer, k->ifindex, out) && out->has_mac &&
+	       (out->state & USABLE);
 }
 
 /* Makes the kernel ask the link, as if it sent there itself: the answer comes as an event. Not for
@@ -190,7 +194,7 @@ static void netlink_use(struct netlink *k, const uint8_t *next_hop)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
 	struct request r =
-		neighbour_request(k, next_hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, NTF_USE);
+		netlink_ask_neighbour(k, next_hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, NTF_USE);
 	netlink_ask(k, &r, buffer);
 }
 
@@ -288,7 +292,7 @@ static void netlink_event(struct netlink *k, const struct nlmsghdr *h, uint64_t 
 	switch (h->nlmsg_type) {
 	case RTM_NEWNEIGH:
 	case RTM_DELNEIGH:
-		if (read_neighbour(h, k->ifindex, &news))
+		if (netlink_read_neighbour(h, k->ifindex, &news))
 			netlink_apply(k, &news, now_ns);
 		break;
 	case RTM_NEWLINK:
@@ -343,7 +347,7 @@ static void netlink_ask_all(struct netlink *k)
 		k->routes_changed = true;
 }
 
-static int socket_open(uint32_t groups)
+static int netlink_socket_open(uint32_t groups)
 {
 	struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = groups};
 	struct timeval wait = {.tv_sec = 1};
@@ -364,11 +368,11 @@ int netlink_open(struct netlink *k, int ifindex, struct neighbour_table *table)
 	memset(k, 0, sizeof(*k));
 	k->ifindex = ifindex;
 	k->table = table;
-	k->events_fd =
-		socket_open(RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE);
+	k->events_fd = netlink_socket_open(RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE |
+					   RTMGRP_IPV6_ROUTE);
 	if (k->events_fd < 0)
 		return k->events_fd;
-	k->ask_fd = socket_open(0);
+	k->ask_fd = netlink_socket_open(0);
 	if (k->ask_fd >= 0) {
 		k->gone = !netlink_is_there(k); /* before its end would have been heard of */
 		netlink_ask_all(k);

@@ -55,7 +55,7 @@ int attach_accept(int listen_fd)
 }
 
 /* Keeps the first descriptors that came along and closes any others. */
-static void take_fds(struct msghdr *m, int fds[ATTACH_STORE_FDS])
+static void attach_take_fds(struct msghdr *m, int fds[ATTACH_STORE_FDS])
 {
 	unsigned n = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -73,8 +73,8 @@ static void take_fds(struct msghdr *m, int fds[ATTACH_STORE_FDS])
 	}
 }
 
-static int request_check(const struct attach_request *r, ssize_t length,
-			 const int fds[ATTACH_STORE_FDS])
+static int attach_request_check(const struct attach_request *r, ssize_t length,
+				const int fds[ATTACH_STORE_FDS])
 {
 	int count = 0;
 	if (length != (ssize_t)sizeof(*r) || r->magic != ATTACH_MAGIC)
@@ -99,10 +99,11 @@ int attach_read_request(int fd, struct attach_request *request, int fds[ATTACH_S
 	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EINTR || errno == EAGAIN ? -EAGAIN : -ECONNRESET;
-	take_fds(&m, fds); /* an empty packet may have some, too */
-	int error = n == 0				       ? -ECONNRESET
-		    : (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? -EPROTO
-							       : request_check(request, n, fds);
+	attach_take_fds(&m, fds); /* an empty packet may have some, too */
+	int error = n == 0 ? -ECONNRESET
+		    : (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+			    ? -EPROTO
+			    : attach_request_check(request, n, fds);
 	for (int i = 0; error && i < ATTACH_STORE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -127,7 +127,7 @@ static bool options_one_host(const struct net_addr *a)
 }
 
 /* Cores: numbers and ranges, in the order of the workers. */
-static bool parse_cores(const char *text, int *core, unsigned max, unsigned *count)
+static bool options_parse_cores(const char *text, int *core, unsigned max, unsigned *count)
 {
 	*count = 0;
 	for (const char *p = text;; p++) {
@@ -264,7 +264,7 @@ static enum options_result options_check_port(struct options *o)
 	if (o->udp_port + o->workers - 1 > 65535)
 		return options_wrong("workers", "", "the last worker's port is above 65535");
 	if (o->cores &&
-	    (!parse_cores(o->cores, o->core, WORKERS_MAX, &count) || count < o->workers))
+	    (!options_parse_cores(o->cores, o->core, WORKERS_MAX, &count) || count < o->workers))
 		return options_wrong("cores", o->cores, "not a list with a core for each worker");
 	if (!o->has_addr && !port_kind_kernel_owns(o->port.kind))
 		return options_wrong("port", o->port.text,

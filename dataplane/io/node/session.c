@@ -39,7 +39,7 @@ static void session_end(struct node *n)
 }
 
 /* A card may still read packets out of the store that is about to go. */
-static bool store_is_pinned(const struct node *n)
+static bool session_store_is_pinned(const struct node *n)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
 	for (unsigned ms = 0; ms < PIN_WAIT_MS; ms++) {
@@ -53,11 +53,11 @@ static bool store_is_pinned(const struct node *n)
 	return true;
 }
 
-static void store_drop(struct node *n)
+static void session_store_drop(struct node *n)
 {
 	if (!n->store.base)
 		return;
-	if (store_is_pinned(n))
+	if (session_store_is_pinned(n))
 		n->store.base = NULL; /* rather leak the mapping than let the card read nothing */
 	else
 		port_unmap_store(n->port, n->rails, n->store.base, n->store.bytes);
@@ -66,7 +66,7 @@ static void store_drop(struct node *n)
 	shm_release(&n->private);
 }
 
-static int store_adopt(struct node *n, int fds[ATTACH_STORE_FDS])
+static int session_store_adopt(struct node *n, int fds[ATTACH_STORE_FDS])
 {
 	struct shm store = {.fd = -1}, table = {.fd = -1}, private = {.fd = -1};
 	int error = shm_adopt(fds[0], &store);
@@ -86,14 +86,14 @@ static int store_adopt(struct node *n, int fds[ATTACH_STORE_FDS])
 		shm_release(&store);
 		return error;
 	}
-	store_drop(n);
+	session_store_drop(n);
 	n->store = store;
 	n->table = table;
 	n->private = private;
 	return 0;
 }
 
-static int store_make(struct node *n)
+static int session_store_make(struct node *n)
 {
 	int error = shm_store_create(n->options->store_bytes, &n->store);
 	if (!error)
@@ -140,11 +140,11 @@ static int session_memory(struct node *n, bool bring, int fds[ATTACH_STORE_FDS])
 	bool had = n->store.base != NULL;
 	int error = 0;
 	if (bring) {
-		error = store_adopt(n, fds);
+		error = session_store_adopt(n, fds);
 		if (error)
 			log_error("control brought a store that does not hold: restart it");
 	} else if (!had) {
-		error = store_make(n);
+		error = session_store_make(n);
 	}
 	if (error || (had && !bring))
 		return error;

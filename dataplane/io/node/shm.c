@@ -27,7 +27,7 @@
 #define HUGE_FOLDER    "/sys/kernel/mm/hugepages/hugepages-%llukB/"
 #define GIANT_BYTES    (1ull << 30)
 
-static uint64_t read_count(const char *path)
+static uint64_t shm_read_count(const char *path)
 {
 	unsigned long long n = 0;
 	FILE *f = fopen(path, "re");
@@ -39,22 +39,22 @@ static uint64_t read_count(const char *path)
 	return n;
 }
 
-static uint64_t free_bytes(unsigned long long page)
+static uint64_t shm_free_bytes(unsigned long long page)
 {
 	char path[96];
 	snprintf(path, sizeof(path), HUGE_FOLDER "free_hugepages", page >> 10);
-	uint64_t pages = read_count(path);
+	uint64_t pages = shm_read_count(path);
 	snprintf(path, sizeof(path), HUGE_FOLDER "resv_hugepages", page >> 10);
-	uint64_t reserved = read_count(path);
+	uint64_t reserved = shm_read_count(path);
 	return pages > reserved ? (pages - reserved) * page : 0;
 }
 
 uint64_t shm_huge_free_bytes(void)
 {
-	return free_bytes(HUGE_BYTES);
+	return shm_free_bytes(HUGE_BYTES);
 }
 
-static uint64_t round_up(uint64_t v, uint64_t to)
+static uint64_t shm_round_up(uint64_t v, uint64_t to)
 {
 	return (v + to - 1) / to * to;
 }
@@ -93,7 +93,7 @@ static int shm_create(const char *name, uint64_t bytes, uint64_t page, struct sh
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	*out = (struct shm){.fd = -1, .huge = page > 0, .page_bytes = page ? page : 4096};
-	out->bytes = round_up(bytes, out->page_bytes);
+	out->bytes = shm_round_up(bytes, out->page_bytes);
 	if (page)
 		flags |= MFD_HUGETLB | (page == GIANT_BYTES ? MFD_HUGE_1GB : MFD_HUGE_2MB);
 	out->fd = memfd_create(name, flags);
@@ -114,10 +114,10 @@ static int shm_create(const char *name, uint64_t bytes, uint64_t page, struct sh
 
 int shm_store_create(uint64_t bytes, struct shm *out)
 {
-	if (bytes % GIANT_BYTES == 0 && free_bytes(GIANT_BYTES) >= bytes &&
+	if (bytes % GIANT_BYTES == 0 && shm_free_bytes(GIANT_BYTES) >= bytes &&
 	    shm_create("sarissa-store", bytes, GIANT_BYTES, out) == 0)
 		return 0;
-	if (free_bytes(HUGE_BYTES) >= round_up(bytes, HUGE_BYTES) &&
+	if (shm_free_bytes(HUGE_BYTES) >= shm_round_up(bytes, HUGE_BYTES) &&
 	    shm_create("sarissa-store", bytes, HUGE_BYTES, out) == 0)
 		return 0;
 	int error = shm_create("sarissa-store", bytes, 0, out);
@@ -179,9 +179,9 @@ bool shm_table_valid(const struct shm *table, uint64_t store_bytes)
 
 int shm_ipc_create(unsigned workers, struct shm *out)
 {
-	uint64_t at = round_up(sizeof(struct ipc_header), 4096),
-		 ring = round_up(sizeof(struct ring), 4096);
-	uint64_t messages = round_up((uint64_t)MSG_SLOTS * MSG_SLOT_BYTES, 4096);
+	uint64_t at = shm_round_up(sizeof(struct ipc_header), 4096),
+		 ring = shm_round_up(sizeof(struct ring), 4096);
+	uint64_t messages = shm_round_up((uint64_t)MSG_SLOTS * MSG_SLOT_BYTES, 4096);
 	int error = shm_create("sarissa-ipc", at + 2 * workers * ring + 2 * messages, 0, out);
 	if (error)
 		return error;
@@ -275,7 +275,7 @@ int shm_counters_create(const char *rundir, unsigned workers, struct counters_fi
 		.magic = COUNTERS_FILE_MAGIC,
 		.workers = workers,
 		.counters = COUNTERS_COUNT,
-		.stride = round_up(sizeof(struct counters), 64),
+		.stride = shm_round_up(sizeof(struct counters), 64),
 	};
 	return shm_file_create(rundir, "counters", header, out);
 }

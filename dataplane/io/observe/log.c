@@ -74,7 +74,7 @@ static void dpdk_critical(const char *data, size_t n)
 			  data);
 }
 
-static ssize_t dpdk_write(void *cookie, const char *data, size_t size)
+static ssize_t log_dpdk_write(void *cookie, const char *data, size_t size)
 {
 	int level = rte_log_cur_msg_loglevel();
 	if (log_level >= LOG_DEBUG)
@@ -99,7 +99,7 @@ static ssize_t dpdk_write(void *cookie, const char *data, size_t size)
 
 void log_take_dpdk(void)
 {
-	static const cookie_io_functions_t functions = {.write = dpdk_write};
+	static const cookie_io_functions_t functions = {.write = log_dpdk_write};
 	FILE *f = fopencookie(NULL, "w", functions);
 	if (!f)
 		return;

@@ -28,8 +28,8 @@ struct eal_args {
 	char *arg[EAL_ARGS];
 };
 
-__attribute__((format(printf, 2, 3))) static void args_add(struct eal_args *a, const char *format,
-							   ...)
+__attribute__((format(printf, 2, 3))) static void eal_args_add(struct eal_args *a,
+							       const char *format, ...)
 {
 	va_list list;
 	va_start(list, format);
@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static void args_add(struct eal_args *a, c
 	a->used += (unsigned)n + 1;
 }
 
-static bool has_capability(const struct __user_cap_data_struct *data, int which)
+static bool eal_has_capability(const struct __user_cap_data_struct *data, int which)
 {
 	return data[which / 32].effective & 1u << which % 32;
 }
@@ -52,9 +52,9 @@ static bool eal_has_rights_for(const struct options *o)
 	struct __user_cap_data_struct data[2] = {0};
 	if (syscall(SYS_capget, &header, data) < 0)
 		return true; /* then the kernel will say */
-	bool admin = has_capability(data, CAP_NET_ADMIN);
-	bool raw = has_capability(data, CAP_NET_RAW);
-	bool bpf = has_capability(data, CAP_BPF) || has_capability(data, CAP_SYS_ADMIN);
+	bool admin = eal_has_capability(data, CAP_NET_ADMIN);
+	bool raw = eal_has_capability(data, CAP_NET_RAW);
+	bool bpf = eal_has_capability(data, CAP_BPF) || eal_has_capability(data, CAP_SYS_ADMIN);
 	if (o->port.kind == PORT_AF_XDP && !(admin && raw && bpf)) {
 		log_error("port %s needs the capabilities net_admin, net_raw and bpf: run as root, "
 			  "grant them with setcap, or use --port udp:, which needs none",
@@ -79,7 +79,7 @@ bool eal_has_rights(const struct options *o)
 }
 
 /* "0-3,5": the cores this process may use, as far as DPDK counts them. */
-static void allowed_cores(char *out, unsigned size)
+static void eal_allowed_cores(char *out, unsigned size)
 {
 	enum { LONGEST = sizeof(",1234-1234") };
 	cpu_set_t set;
@@ -112,19 +112,19 @@ static bool eal_has_cores(const struct options *o)
 	return true;
 }
 
-static void args_lcores(struct eal_args *a, const struct options *o)
+static void eal_args_lcores(struct eal_args *a, const struct options *o)
 {
 	char allowed[256], map[640];
-	allowed_cores(allowed, sizeof(allowed));
+	eal_allowed_cores(allowed, sizeof(allowed));
 	if (!o->cores) {
-		args_add(a, "--lcores=(0-%u)@(%s)", o->workers, allowed);
+		eal_args_add(a, "--lcores=(0-%u)@(%s)", o->workers, allowed);
 		return;
 	}
 	unsigned used = (unsigned)snprintf(map, sizeof(map), "0@(%s)", allowed);
 	for (unsigned w = 0; w < o->workers; w++)
 		used += (unsigned)snprintf(map + used, sizeof(map) - used, ",%u@%d", w + 1,
 					   o->core[w]);
-	args_add(a, "--lcores=%s", map);
+	eal_args_add(a, "--lcores=%s", map);
 }
 
 static bool eal_has_cards(const struct options *o)
@@ -135,35 +135,36 @@ static bool eal_has_cards(const struct options *o)
 	return false;
 }
 
-static void args_build(struct eal_args *a, const struct options *o, bool huge, unsigned mib)
+static void eal_args_build(struct eal_args *a, const struct options *o, bool huge, unsigned mib)
 {
-	args_add(a, "sarissa-dataplane");
-	args_lcores(a, o);
-	args_add(a, "-m"); /* taken at once, whole or not at all */
-	args_add(a, "%u", mib);
+	eal_args_add(a, "sarissa-dataplane");
+	eal_args_lcores(a, o);
+	eal_args_add(a, "-m"); /* taken at once, whole or not at all */
+	eal_args_add(a, "%u", mib);
 	if (huge) {
-		args_add(a, "--in-memory");
+		eal_args_add(a, "--in-memory");
 	} else { /* DPDK 22.11 refuses --in-memory without huge pages; this is the rest of it */
-		args_add(a, "--no-huge");
-		args_add(a, "--no-shconf");
+		eal_args_add(a, "--no-huge");
+		eal_args_add(a, "--no-shconf");
 	}
 	for (unsigned k = 0; k < o->rails; k++)
 		if (o[k].port.kind == PORT_PCI) {
-			args_add(a, "-a");
-			args_add(a, "%s", o[k].port.name);
+			eal_args_add(a, "-a");
+			eal_args_add(a, "%s", o[k].port.name);
 		}
 	if (!eal_has_cards(o)) {
-		args_add(a, "--no-pci");
-		args_add(a, "--iova-mode=va"); /* pools in one piece; nobody reads them by DMA */
+		eal_args_add(a, "--no-pci");
+		eal_args_add(a,
+			     "--iova-mode=va"); /* pools in one piece; nobody reads them by DMA */
 	}
 	if (o->log_level >= LOG_DEBUG)
-		args_add(a, "--log-level=lib.*|pmd.*:info");
+		eal_args_add(a, "--log-level=lib.*|pmd.*:info");
 	a->arg[a->count] = NULL;
 }
 
 /* EAL starts only once per process. If another process has taken the huge pages between our check
  * and EAL's, the program is executed again, without them. Returns only if that fails. */
-static void start_over(void)
+static void eal_start_over(void)
 {
 	static char text[32768];
 	char *argv[128];
@@ -187,7 +188,7 @@ static void start_over(void)
 }
 
 /* What rings that are longer than usual hold. */
-static unsigned more_mib(const struct options *o, const struct port *p, unsigned queues)
+static unsigned eal_more_mib(const struct options *o, const struct port *p, unsigned queues)
 {
 	enum { USUAL = 1024, AROUND = 2048 /* bytes beside the MTU, with all rounding */ };
 	unsigned more = o->descriptors > USUAL ? 2u * (o->descriptors - USUAL) : 0;
@@ -201,7 +202,7 @@ static unsigned eal_mib(const struct options *o, const struct port *p, bool huge
 	for (unsigned k = 0; k < o->rails; k++)
 		if (p[k].kind != PORT_UDP) /* sockets need no pools */
 			mib += pool_mib(p[k].kind, p[k].mtu, p[k].queues, huge) +
-			       more_mib(&o[k], &p[k], p[k].queues);
+			       eal_more_mib(&o[k], &p[k], p[k].queues);
 	return mib;
 }
 
@@ -215,14 +216,14 @@ int eal_start(const struct options *o, const struct port *p, bool *huge_pages)
 		    shm_huge_free_bytes() >= (uint64_t)mib << 20;
 	if (!huge)
 		mib = eal_mib(o, p, false);
-	args_build(&a, o, huge, mib);
+	eal_args_build(&a, o, huge, mib);
 	/* its telemetry socket goes to RUNDIR/dpdk/rte: every node has its own */
 	setenv("RUNTIME_DIRECTORY", o->rundir, 1);
 	log_take_dpdk();
 	if (rte_eal_init(a.count, a.arg) < 0) {
 		int error = rte_errno;
 		if (huge && (error == ENOMEM || error == EACCES)) /* too few left, or none */
-			start_over();
+			eal_start_over();
 		log_error("DPDK does not start (%s%s%s): %s", rte_strerror(error),
 			  *log_dpdk_error() ? ", " : "", log_dpdk_error(),
 			  eal_has_cards(o) ? "check the address of the card, then see "

@@ -29,7 +29,7 @@ enum {
 
 /* --- cards that a DPDK driver has --- */
 
-static bool auto_is_network_card(const char *device)
+static bool port_auto_is_network_card(const char *device)
 {
 	char path[128];
 	unsigned class = 0;
@@ -42,7 +42,7 @@ static bool auto_is_network_card(const char *device)
 }
 
 /* How many there are; out is the first by address. */
-static unsigned auto_cards(char out[PCI_NAME_BYTES])
+static unsigned port_auto_cards(char out[PCI_NAME_BYTES])
 {
 	static const char *const drivers[] = {"vfio-pci", "igb_uio", "uio_pci_generic"};
 	unsigned count = 0;
@@ -52,7 +52,7 @@ static unsigned auto_cards(char out[PCI_NAME_BYTES])
 		DIR *folder = opendir(path);
 		for (struct dirent *e; folder && (e = readdir(folder));) {
 			if (strlen(e->d_name) >= PCI_NAME_BYTES || !strchr(e->d_name, ':') ||
-			    !auto_is_network_card(e->d_name))
+			    !port_auto_is_network_card(e->d_name))
 				continue;
 			if (count++ == 0 || strcmp(e->d_name, out) < 0)
 				strcpy(out, e->d_name);
@@ -65,7 +65,7 @@ static unsigned auto_cards(char out[PCI_NAME_BYTES])
 
 /* --- AF_XDP --- */
 
-static int auto_bind_zero_copy(int fd, void *umem, unsigned index)
+static int port_auto_bind_zero_copy(int fd, void *umem, unsigned index)
 {
 	struct xdp_umem_reg reg = {.addr = (uint64_t)(uintptr_t)umem,
 				   .len = PROBE_FRAMES * PROBE_FRAME_BYTES,
@@ -90,8 +90,9 @@ int port_auto_zero_copy(const char *interface)
 	if (fd < 0)
 		return errno == EAFNOSUPPORT ? -EOPNOTSUPP : -errno;
 	void *umem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int error = umem == MAP_FAILED ? -errno
-				       : auto_bind_zero_copy(fd, umem, if_nametoindex(interface));
+	int error = umem == MAP_FAILED
+			    ? -errno
+			    : port_auto_bind_zero_copy(fd, umem, if_nametoindex(interface));
 	close(fd);
 	if (umem != MAP_FAILED)
 		munmap(umem, bytes);
@@ -100,7 +101,7 @@ int port_auto_zero_copy(const char *interface)
 
 /* --- addresses --- */
 
-static bool auto_same(const struct sockaddr *a, const struct net_addr *b)
+static bool port_auto_same(const struct sockaddr *a, const struct net_addr *b)
 {
 	uint8_t ip[16] = {0};
 	if (!a || (a->sa_family != AF_INET && a->sa_family != AF_INET6))
@@ -113,14 +114,14 @@ static bool auto_same(const struct sockaddr *a, const struct net_addr *b)
 }
 
 /* The interface that has the address; false: none has. */
-static bool auto_interface_of(const struct net_addr *addr, char out[IFNAMSIZ])
+static bool port_auto_interface_of(const struct net_addr *addr, char out[IFNAMSIZ])
 {
 	struct ifaddrs *list;
 	bool found = false;
 	if (getifaddrs(&list) != 0)
 		return false;
 	for (struct ifaddrs *a = list; a && !found; a = a->ifa_next)
-		if (auto_same(a->ifa_addr, addr)) {
+		if (port_auto_same(a->ifa_addr, addr)) {
 			snprintf(out, IFNAMSIZ, "%s", a->ifa_name);
 			found = true;
 		}
@@ -130,7 +131,7 @@ static bool auto_interface_of(const struct net_addr *addr, char out[IFNAMSIZ])
 
 /* From where the kernel would send to the rest of the world: no packet leaves. Without such a
  * route, the loopback address. */
-static void auto_default_address(struct net_addr *out)
+static void port_auto_default_address(struct net_addr *out)
 {
 	struct sockaddr_in far = {.sin_family = AF_INET, .sin_port = htons(9)}, near;
 	socklen_t length = sizeof(near);
@@ -144,7 +145,7 @@ static void auto_default_address(struct net_addr *out)
 	ether_map_v4(out->ip, (const uint8_t *)&near.sin_addr);
 }
 
-static bool auto_is_loopback(const struct net_addr *a)
+static bool port_auto_is_loopback(const struct net_addr *a)
 {
 	static const uint8_t one[16] = {[15] = 1};
 	return net_addr_is_v4(a) ? a->ip[12] == 127 : memcmp(a->ip, one, 16) == 0;
@@ -152,7 +153,7 @@ static bool auto_is_loopback(const struct net_addr *a)
 
 /* --- the choice --- */
 
-static int auto_take(struct options *o, const char *kind, const char *name)
+static int port_auto_take(struct options *o, const char *kind, const char *name)
 {
 	char text[PORT_SPEC_TEXT];
 	const char *wrong;
@@ -164,8 +165,8 @@ static int auto_take(struct options *o, const char *kind, const char *name)
 }
 
 /* No interface has the address, so it can only be a card's. */
-static int auto_take_card(struct options *o, unsigned cards, const char *card,
-			  char why[PORT_AUTO_WHY])
+static int port_auto_take_card(struct options *o, unsigned cards, const char *card,
+			       char why[PORT_AUTO_WHY])
 {
 	if (cards == 0) {
 		log_error(
@@ -183,11 +184,11 @@ static int auto_take_card(struct options *o, unsigned cards, const char *card,
 	snprintf(why, PORT_AUTO_WHY,
 		 "a network card bound to a DPDK driver, and no interface has "
 		 "the address of --addr");
-	return auto_take(o, "pci", card);
+	return port_auto_take(o, "pci", card);
 }
 
-static void auto_why_udp(char why[PORT_AUTO_WHY], const char *interface, int zero_copy,
-			 unsigned cards, const char *card)
+static void port_auto_why_udp(char why[PORT_AUTO_WHY], const char *interface, int zero_copy,
+			      unsigned cards, const char *card)
 {
 	struct interface i;
 	int n = snprintf(why, PORT_AUTO_WHY, "kernel UDP sockets; ");
@@ -212,22 +213,22 @@ int port_auto(struct options *o, char why[PORT_AUTO_WHY])
 {
 	char card[PCI_NAME_BYTES] = "", interface[IFNAMSIZ] = "", text[INET6_ADDRSTRLEN];
 	struct net_addr addr = o->addr;
-	unsigned cards = auto_cards(card);
+	unsigned cards = port_auto_cards(card);
 	int zero_copy = -ENODEV;
 	if (!o->has_addr)
-		auto_default_address(&addr);
-	if (!auto_interface_of(&addr, interface) && !auto_is_loopback(&addr))
-		return auto_take_card(o, cards, card, why);
-	if (!auto_is_loopback(&addr))
+		port_auto_default_address(&addr);
+	if (!port_auto_interface_of(&addr, interface) && !port_auto_is_loopback(&addr))
+		return port_auto_take_card(o, cards, card, why);
+	if (!port_auto_is_loopback(&addr))
 		zero_copy = port_auto_zero_copy(interface);
 	if (zero_copy == 0) {
 		snprintf(why, PORT_AUTO_WHY, "the driver of %s does AF_XDP zero-copy", interface);
-		return auto_take(o, "af_xdp", interface);
+		return port_auto_take(o, "af_xdp", interface);
 	}
-	auto_why_udp(why, interface, zero_copy, cards, card);
+	port_auto_why_udp(why, interface, zero_copy, cards, card);
 	if (net_addr_is_v4(&addr))
 		inet_ntop(AF_INET, addr.ip + 12, text, sizeof(text));
 	else
 		inet_ntop(AF_INET6, addr.ip, text, sizeof(text));
-	return auto_take(o, "udp", text);
+	return port_auto_take(o, "udp", text);
 }

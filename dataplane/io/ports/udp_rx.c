@@ -29,7 +29,7 @@ static bool udp_sender(const struct sockaddr_storage *from, struct net_addr *out
 	return true;
 }
 
-static int control_int(const struct cmsghdr *c)
+static int udp_control_int(const struct cmsghdr *c)
 {
 	int value = 0;
 	size_t bytes = c->cmsg_len - CMSG_LEN(0);
@@ -51,12 +51,12 @@ static unsigned udp_control(struct worker *w, struct rail *r, struct msghdr *m, 
 	unsigned segment = length;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
-			segment = (unsigned)control_int(c);
+			segment = (unsigned)udp_control_int(c);
 		else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
 			 (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS))
-			*ecn = (uint8_t)(control_int(c) & 3);
+			*ecn = (uint8_t)(udp_control_int(c) & 3);
 		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
-			udp_overflowed(w, r, (uint32_t)control_int(c));
+			udp_overflowed(w, r, (uint32_t)udp_control_int(c));
 	}
 	return segment > 0 && segment < length ? segment : length;
 }

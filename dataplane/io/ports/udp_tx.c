@@ -33,8 +33,8 @@ socklen_t udp_sockaddr(const struct net_addr *addr, struct sockaddr_storage *out
 	return sizeof(*v6);
 }
 
-static struct cmsghdr *control_add(struct msghdr *m, int level, int type, const void *data,
-				   size_t bytes)
+static struct cmsghdr *udp_control_add(struct msghdr *m, int level, int type, const void *data,
+				       size_t bytes)
 {
 	struct cmsghdr *c = (struct cmsghdr *)((uint8_t *)m->msg_control + m->msg_controllen);
 	*c = (struct cmsghdr){.cmsg_level = level, .cmsg_type = type, .cmsg_len = CMSG_LEN(bytes)};
@@ -48,26 +48,26 @@ _Static_assert(CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)) +
 	       "all three fit");
 
 /* The sockets send ECT(0) by themselves. */
-static void control_ecn(const struct udp *u, struct msghdr *m, int ecn)
+static void udp_control_ecn(const struct udp *u, struct msghdr *m, int ecn)
 {
 	if (ecn == ENGINE_ECN_ECT0)
 		return;
 	if (u->v4)
-		control_add(m, IPPROTO_IP, IP_TOS, &ecn, sizeof(ecn));
+		udp_control_add(m, IPPROTO_IP, IP_TOS, &ecn, sizeof(ecn));
 	else
-		control_add(m, IPPROTO_IPV6, IPV6_TCLASS, &ecn, sizeof(ecn));
+		udp_control_add(m, IPPROTO_IPV6, IPV6_TCLASS, &ecn, sizeof(ecn));
 }
 
-static void control_from(const struct udp *u, struct msghdr *m, const struct net_addr *from)
+static void udp_control_from(const struct udp *u, struct msghdr *m, const struct net_addr *from)
 {
 	if (u->v4) {
 		struct in_pktinfo info = {0};
 		memcpy(&info.ipi_spec_dst, from->ip + 12, 4);
-		control_add(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+		udp_control_add(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 	} else {
 		struct in6_pktinfo info = {0};
 		memcpy(&info.ipi6_addr, from->ip, 16);
-		control_add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+		udp_control_add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 	}
 }
 
@@ -96,10 +96,10 @@ static unsigned udp_describe(struct worker *w, struct rail *r, struct udp *u)
 			v = udp_pieces(v, &p[k]);
 		m->msg_iovlen = (size_t)(v - m->msg_iov);
 		if (packets > 1)
-			control_add(m, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment));
-		control_ecn(u, m, p->ecn);
+			udp_control_add(m, SOL_UDP, UDP_SEGMENT, &segment, sizeof(segment));
+		udp_control_ecn(u, m, p->ecn);
 		if (u->from)
-			control_from(u, m, &r->port->addr);
+			udp_control_from(u, m, &r->port->addr);
 		u->packets[n] = packets;
 		at += packets;
 	}

@@ -51,7 +51,7 @@ static uint32_t xdp_attached(const struct xdp *x, bool *generic)
 	return q.drv_prog_id ? q.drv_prog_id : q.skb_prog_id ? q.skb_prog_id : q.hw_prog_id;
 }
 
-static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+static int xdp_quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
 	char line[512];
 	int n = vsnprintf(line, sizeof(line), format, args);
@@ -65,7 +65,7 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 int xdp_prepare(struct xdp *x, const char *name, int ifindex)
 {
 	*x = (struct xdp){.ifindex = ifindex, .name = name, .prepared = true};
-	libbpf_set_print(quiet);
+	libbpf_set_print(xdp_quiet);
 	uint32_t id = xdp_attached(x, NULL);
 	if (id == 0)
 		return 0;
@@ -190,7 +190,7 @@ int xdp_configure(struct xdp *x, const struct net_addr *first, unsigned ports, c
 	return error;
 }
 
-static bool is_known(int fd, const int *known, unsigned count)
+static bool xdp_is_known(int fd, const int *known, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (known[i] == fd)
@@ -198,7 +198,7 @@ static bool is_known(int fd, const int *known, unsigned count)
 	return false;
 }
 
-static bool is_xdp_socket(int fd)
+static bool xdp_is_socket(int fd)
 {
 	int domain = 0;
 	socklen_t length = sizeof(domain);
@@ -214,7 +214,7 @@ void xdp_send_all(int fd, unsigned frames)
 
 void xdp_close_socket(int fd)
 {
-	if (fd >= 0 && is_xdp_socket(fd))
+	if (fd >= 0 && xdp_is_socket(fd))
 		close(fd);
 }
 
@@ -226,7 +226,7 @@ unsigned xdp_list_sockets(int *out, unsigned max)
 		return 0;
 	for (struct dirent *e; count < max && (e = readdir(d));) {
 		int fd = atoi(e->d_name);
-		if (is_xdp_socket(fd))
+		if (xdp_is_socket(fd))
 			out[count++] = fd;
 	}
 	closedir(d);
@@ -238,7 +238,7 @@ int xdp_find_socket(const int *known, unsigned count)
 	int open[XDP_SOCKETS_MAX];
 	unsigned opened = xdp_list_sockets(open, XDP_SOCKETS_MAX);
 	for (unsigned i = 0; i < opened; i++)
-		if (!is_known(open[i], known, count))
+		if (!xdp_is_known(open[i], known, count))
 			return open[i];
 	return -1;
 }

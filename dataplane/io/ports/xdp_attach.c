@@ -57,7 +57,7 @@ void xdp_attach_end(int ifindex)
 	attached_count = kept;
 }
 
-static int attach_link(int ifindex, int prog_fd, __u32 flags)
+static int xdp_attach_link(int ifindex, int prog_fd, __u32 flags)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = flags & XDP_FLAGS_MODES);
 	int fd = bpf_link_create(prog_fd, ifindex, BPF_XDP, &options);
@@ -82,13 +82,13 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 		attached[attached_count++].loaded = prog_fd;
 		return 0;
 	}
-	int error = attach_link(ifindex, prog_fd, flags);
+	int error = xdp_attach_link(ifindex, prog_fd, flags);
 	if (error == -EBUSY)
 		snprintf(attach_error, sizeof(attach_error),
 			 "another program came to the interface just now");
 	if (error == 0 || (flags & XDP_FLAGS_MODES) || error == -EPERM || error == -EBUSY)
 		return error;
-	int generic = attach_link(ifindex, prog_fd, XDP_FLAGS_SKB_MODE);
+	int generic = xdp_attach_link(ifindex, prog_fd, XDP_FLAGS_SKB_MODE);
 	if (generic == 0)
 		log_warning("native XDP refused (%s): generic mode, slower, is used",
 			    strerror(-error));

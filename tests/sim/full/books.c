@@ -176,10 +176,10 @@ static const char *books_fetch(struct control *c, const struct fetch *f)
 		return "a fetch's request that has ended";
 	if (f->slot != TABLE_SLOT_NONE && c->store->objects.meta[f->slot].fetch != f)
 		return "a fetch into another's place";
-	if (f->state != FETCH_FED && fetch_feeds(f) > 0)
+	if (f->state != FETCH_FED && ranges_feeds(f) > 0)
 		return "a fetch that is fed and asks";
 	if (f->state == FETCH_REST && f->timer.position == 0 &&
-	    objects_find(c, &f->by_id.id) == TABLE_SLOT_NONE) /* being created here: hushed */
+	    slots_find(c, &f->by_id.id) == TABLE_SLOT_NONE) /* being created here: hushed */
 		return "a fetch that rests for ever";
 	if ((f->state == FETCH_ASK || f->state == FETCH_INVENTORY) && !f->call)
 		return "a fetch that waits for no answer";

@@ -54,14 +54,14 @@ uint32_t peek_chunks(struct control *core)
 {
 	const struct fetch *f = peek(core);
 
-	return f ? fetch_chunks(f) : 0;
+	return f ? ranges_chunks(f) : 0;
 }
 
 uint32_t peek_missing(struct control *core)
 {
 	const struct fetch *f = peek(core);
 
-	return f ? chunks_missing(fetch_map(core, f), 0, fetch_chunks(f)) : 0;
+	return f ? chunks_missing(ranges_map(core, f), 0, ranges_chunks(f)) : 0;
 }
 
 uint64_t peek_rate(const struct control *core, uint32_t node)
@@ -90,7 +90,7 @@ uint32_t peek_coordinator(struct control *core)
 
 	if (first == &core->requester->requesters.active)
 		return UINT32_MAX;
-	return control_shard(core, &list_item(first, struct requester, link)->reduce.target)
+	return ownership_shard(core, &list_item(first, struct requester, link)->reduce.target)
 		->number;
 }
 
@@ -137,7 +137,7 @@ uint32_t peek_give_half(struct control *core)
 
 	if (f == NULL || f->bitmap == 0)
 		return 0;
-	half = fetch_chunks(f) / 2;
-	chunks_set((uint64_t *)(void *)scratch_at(core, f->bitmap), half, fetch_chunks(f) - half);
+	half = ranges_chunks(f) / 2;
+	bitmap_set((uint64_t *)(void *)scratch_at(core, f->bitmap), half, ranges_chunks(f) - half);
 	return half;
 }

@@ -32,7 +32,7 @@ static struct object_id any_id(struct fixture *f, uint64_t *draw)
 	do {
 		*draw = *draw * UINT64_C(6364136223846793005) + 1442695040888963407;
 		memcpy(id.bytes, draw, sizeof(*draw));
-	} while (control_shard(f->core, &id) != f->core->cluster->self);
+	} while (ownership_shard(f->core, &id) != f->core->cluster->self);
 	return id;
 }
 

@@ -40,7 +40,7 @@ static struct paths usual_ones(void)
 static const char *note_of(const struct paths *p, uint32_t i)
 {
 	static char note[PATHS_NOTE_BYTES];
-	struct paths_usual usual = paths_usual(p);
+	struct paths_note_usual usual = paths_note_usual(p);
 	bool found = paths_note(&p->row[i], &usual, note);
 	assert_int_equal(found, *note != '\0');
 	return note;
@@ -51,7 +51,7 @@ static void nothing_is_wrong(void **state)
 	struct paths p = usual_ones(), none = {.row = NULL};
 	for (uint32_t i = 0; i < PATHS; i++)
 		assert_string_equal(note_of(&p, i), "");
-	assert_int_equal(paths_usual(&none).rtt_ns, 0);
+	assert_int_equal(paths_note_usual(&none).rtt_ns, 0);
 }
 
 static void each_ill_has_its_note(void **state)
@@ -153,9 +153,9 @@ static void only_the_change_counts(void **state)
 static void shares_of_nothing_are_nothing(void **state)
 {
 	struct path p = {.values = {.counters = {.lost_pkts = 3, .lost_spurious = 5}}};
-	assert_true(paths_lost(&p) == 0 && paths_missed(&p) == 0);
+	assert_true(paths_note_lost(&p) == 0 && paths_note_missed(&p) == 0);
 	p.values.gauges.tx_pkts = 10;
-	assert_true(paths_lost(&p) == 0);
+	assert_true(paths_note_lost(&p) == 0);
 }
 
 /* What the port said at its start, when a device refuses bursts by now; no text is cut. */

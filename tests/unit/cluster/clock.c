@@ -66,8 +66,8 @@ static void a_tombstone_from_the_future_is_refused(void **state)
 	control_message(c, peers_node(c, AHEAD)->main->conn, &m, w->now_ns);
 	assert_null(directory_tombstone(&c->directory->shard, &id));
 	assert_int_equal(refused(w, 0), 1);
-	control_generation_after(c, MESSAGE_GENERATION_MAX);
-	assert_true(control_generation(c) < control_generation_max(c));
+	env_generation_after(c, MESSAGE_GENERATION_MAX);
+	assert_true(env_generation(c) < env_generation_max(c));
 	assert_int_equal(world_put(w, RIGHT, 0, "x", SIZE, 2), 0);
 	world_end(w);
 }
@@ -78,12 +78,12 @@ static void what_is_put_is_later_than_what_was_deleted(void **state)
 	struct world *w = three();
 	struct control *c = w->node[RIGHT].core;
 	const struct message_tombstone b = {.id = world_id("x"),
-					    .generation = control_generation(c) + 10 * WORLD_SECOND,
+					    .generation = env_generation(c) + 10 * WORLD_SECOND,
 					    .node = MESSAGE_NODE_NONE};
 
 	directory_take_tombstone(&c->directory->shard, &b);
 	assert_int_equal(world_put(w, RIGHT, 0, "x", SIZE, 2), 0);
-	assert_true(c->table->slot[objects_find(c, &b.id)].generation > b.generation);
+	assert_true(c->table->slot[slots_find(c, &b.id)].generation > b.generation);
 	directory_take_tombstone(&w->node[0].core->directory->shard, &b); /* the news comes late */
 	world_run(w, WORLD_SECOND);
 	assert_int_equal(world_get(w, AHEAD, 0, "x", SIZE, 2, WHEN), 0);
@@ -96,7 +96,7 @@ static uint64_t put_after(struct world *w, const struct message_tombstone *b, ui
 
 	directory_take_tombstone(&c->directory->shard, b);
 	assert_int_equal(world_put(w, RIGHT, 0, "x", 100000, content), 0);
-	return c->table->slot[objects_find(c, &b->id)].generation;
+	return c->table->slot[slots_find(c, &b->id)].generation;
 }
 
 /* A reader with a part of the first object would complete it with bytes of the second one. */
@@ -104,7 +104,7 @@ static void a_node_that_lost_its_store_makes_no_generation_again(void **state)
 {
 	struct world *w = three();
 	const struct message_tombstone b = {.id = world_id("x"),
-					    .generation = control_generation(w->node[RIGHT].core) +
+					    .generation = env_generation(w->node[RIGHT].core) +
 							  10 * WORLD_SECOND,
 					    .node = MESSAGE_NODE_NONE};
 	uint64_t first = put_after(w, &b, 1), second;
@@ -126,11 +126,11 @@ static void raised_generations_stay_near(void **state)
 {
 	struct world *w = three();
 	struct control *c[] = {w->node[0].core, w->node[RIGHT].core};
-	uint64_t begun = control_generation(c[0]) + 10 * WORLD_SECOND, last = begun;
+	uint64_t begun = env_generation(c[0]) + 10 * WORLD_SECOND, last = begun;
 
 	for (uint32_t i = 0; i < 1000; i++) {
-		control_generation_after(c[i % 2], last);
-		assert_true(control_generation(c[i % 2]) > last);
+		env_generation_after(c[i % 2], last);
+		assert_true(env_generation(c[i % 2]) > last);
 		last = c[i % 2]->generation;
 	}
 	assert_true(last - begun < WORLD_SECOND / 2);

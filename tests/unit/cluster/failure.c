@@ -486,12 +486,12 @@ static void a_full_table_keeps_no_copies(void **state)
 	control_message(c, peers_node(c, 1)->main->conn, &m, w->now_ns);
 	world_run(w, WORLD_SECOND);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_not_equal(objects_find(w->node[i].core, &id), TABLE_SLOT_NONE);
+		assert_int_not_equal(slots_find(w->node[i].core, &id), TABLE_SLOT_NONE);
 	while (count > 0)
 		pool_give(pool, taken[--count]);
 	world_run(w, WORLD_SECOND);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(objects_find(w->node[i].core, &id), TABLE_SLOT_NONE);
+		assert_int_equal(slots_find(w->node[i].core, &id), TABLE_SLOT_NONE);
 	world_free(w);
 }
 

@@ -30,7 +30,7 @@ static void say(struct fixture *f, uint32_t from, enum message_members_step step
 	m.members.step = step;
 	m.members.count = about != MESSAGE_NODE_NONE;
 	m.members.members = &member;
-	m.members.digest = members_digest(f->core);
+	m.members.digest = membership_digest(f->core);
 	control_message(f->core, conn_of(from), &m, f->now_ns);
 }
 
@@ -153,7 +153,7 @@ static void a_table_may_take_several_messages(void **state)
 			tell(f, 1, n, MEMBER_ALIVE, 100);
 		f->sent_count = 0;
 		m.members.step = MESSAGE_MEMBERS_PROBE;
-		m.members.digest = ~members_digest(f->core);
+		m.members.digest = ~membership_digest(f->core);
 		control_message(f->core, conn_of(1), &m, f->now_ns);
 		for (uint32_t i = 0; i < f->sent_count; i++) {
 			const struct message_members *t = &f->sent[i].m.members;

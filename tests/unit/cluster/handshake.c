@@ -8,7 +8,7 @@ static void probe(struct fixture *f, uint32_t from)
 	struct message m = {.kind = MESSAGE_MEMBERS};
 
 	m.members.step = MESSAGE_MEMBERS_PROBE;
-	m.members.digest = members_digest(f->core);
+	m.members.digest = membership_digest(f->core);
 	control_message(f->core, conn_of(from), &m, f->now_ns);
 }
 
@@ -53,7 +53,7 @@ static void hello_rails(struct fixture *f, uint32_t n, uint32_t rails)
 					 .workers = 1,
 					 .incarnation = 100,
 					 .store_incarnation = 200 + n,
-					 .digest = members_digest(f->core)};
+					 .digest = membership_digest(f->core)};
 	for (uint32_t k = 1; k < rails; k++) {
 		struct net_addr addr = rail_of(n, k);
 
@@ -183,7 +183,7 @@ static void without_a_slot_the_hello_waits_and_the_rest_behind_it(void **state)
 
 	f->full = true;
 	meet(f, 1);
-	calls_start(f->core, peers_node(f->core, 1), &status, TABLE_SLOT_NONE, SECOND, NULL, NULL);
+	rpc_start(f->core, peers_node(f->core, 1), &status, TABLE_SLOT_NONE, SECOND, NULL, NULL);
 	f->full = false;
 	probe(f, 1);
 	assert_int_equal(f->sent_count, 0);
@@ -221,8 +221,8 @@ static void a_holder_that_was_not_asked_to_remove_announces_all(void **state)
 					  .upstream = MESSAGE_NODE_NONE};
 	control_message(f->core, conn_of(1), &have, f->now_ns);
 	f->full = true;
-	while (calls_start(f->core, peers_node(f->core, 2), &status, TABLE_SLOT_NONE, SECOND, ended,
-			   NULL))
+	while (rpc_start(f->core, peers_node(f->core, 2), &status, TABLE_SLOT_NONE, SECOND, ended,
+			 NULL))
 		;
 	tombstone.tombstone = (struct message_tombstone){
 		.id = have.have.id, .generation = 9, .node = MESSAGE_NODE_NONE};
@@ -231,7 +231,7 @@ static void a_holder_that_was_not_asked_to_remove_announces_all(void **state)
 	ask.hello.version = MESSAGE_VERSION;
 	ask.hello.incarnation = 100;
 	ask.hello.store_incarnation = 201;
-	ask.hello.digest = members_digest(f->core);
+	ask.hello.digest = membership_digest(f->core);
 	ask.hello.announce = MESSAGE_ANNOUNCE_ASK;
 	control_message(f->core, conn_of(1), &ask, f->now_ns);
 	f->sent_count = 0;

@@ -91,17 +91,17 @@ static void a_life_that_was_not_seen_counts_for_all(void **state)
 
 	meet(f, 1);
 	meet(f, 2);
-	life = members_epoch(f->core, peers_node(f->core, 1));
+	life = membership_epoch(f->core, peers_node(f->core, 1));
 	tell(f, 1, 2, MEMBER_ALIVE, 101); /* seen from its start, */
 	tell(f, 1, 2, MEMBER_LEFT, 101);  /* to its end */
-	assert_int_equal(members_epoch(f->core, peers_node(f->core, 1)), life);
+	assert_int_equal(membership_epoch(f->core, peers_node(f->core, 1)), life);
 	tell(f, 1, 2, MEMBER_LEFT, 102); /* only its end */
-	assert_int_equal(members_epoch(f->core, peers_node(f->core, 1)), life + 1);
+	assert_int_equal(membership_epoch(f->core, peers_node(f->core, 1)), life + 1);
 	m.members.count = 2; /* both at a time */
 	m.members.members = both;
-	m.members.digest = members_digest(f->core);
+	m.members.digest = membership_digest(f->core);
 	control_message(f->core, conn_of(1), &m, f->now_ns);
-	assert_int_equal(members_epoch(f->core, peers_node(f->core, 1)), life + 2);
+	assert_int_equal(membership_epoch(f->core, peers_node(f->core, 1)), life + 2);
 	end(f);
 }
 
@@ -132,8 +132,8 @@ static void one_who_took_us_for_dead_is_asked_again(void **state)
 
 	for (uint32_t n = 1; n <= 2; n++) {
 		meet(f, n);
-		calls_start(f->core, peers_node(f->core, n), &status, TABLE_SLOT_NONE, SECOND,
-			    unanswered, NULL);
+		rpc_start(f->core, peers_node(f->core, n), &status, TABLE_SLOT_NONE, SECOND,
+			  unanswered, NULL);
 	}
 	f->sent_count = 0;
 	tell(f, 1, 0, MEMBER_DEAD, 100);
@@ -318,7 +318,7 @@ static void of_a_fixed_list_only_those_keep_parts(void **state)
 	f->core->cluster->shard_nodes = shards;
 	f->core->config.shards = 2;
 	for (uint32_t n = 0; n < NODES; n++)
-		assert_int_equal(control_is_shard(f->core, peers_node(f->core, n)),
+		assert_int_equal(ownership_is_shard(f->core, peers_node(f->core, n)),
 				 n == 2 || n == 5);
 	end(f);
 }

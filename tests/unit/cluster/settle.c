@@ -87,7 +87,7 @@ static const struct object_slot *slot_at(struct world *w, uint32_t node, const c
 	struct control *c = w->node[node].core;
 	struct object_id id = world_id(name);
 
-	return &c->table->slot[objects_find(c, &id)];
+	return &c->table->slot[slots_find(c, &id)];
 }
 
 static uint32_t create_send(struct world *w, uint32_t node, const char *name)
@@ -107,7 +107,7 @@ static uint32_t created_unheard(struct world *w, const char *name)
 	world_kill_node(w, FIRST);
 	assert_true(world_until(w, has_lost_first, NULL, WHEN));
 	world_run(w, 3 * WORLD_SECOND);
-	assert_true(members_live(&w->node[OWNER].core->cluster->peers.nodes[HOLDER]));
+	assert_true(membership_live(&w->node[OWNER].core->cluster->peers.nodes[HOLDER]));
 	return create_send(w, OTHER, name);
 }
 
@@ -180,7 +180,7 @@ static void a_copy_that_arrives_says_that_one_is_complete(void **state)
 static bool has_lost_owner(struct world *w, void *arg)
 {
 	for (uint32_t i = 0; i < FIRST; i++)
-		if (i != OWNER && members_live(&w->node[i].core->cluster->peers.nodes[OWNER]))
+		if (i != OWNER && membership_live(&w->node[i].core->cluster->peers.nodes[OWNER]))
 			return false;
 	return true;
 }
@@ -246,9 +246,9 @@ static void taken_for_lost(enum member_state state)
 	owner = w->node[OWNER].core;
 	w->separated[0] = OWNER;
 	w->separated[1] = HOLDER;
-	members_describe(owner->cluster->self, &news);
+	membership_describe(owner->cluster->self, &news);
 	news.state = state;
-	members_take(owner, &news);
+	membership_take(owner, &news);
 	assert_int_equal(control_counters(owner)->members_refuted, 1);
 	seq = create_send(w, OTHER, name);
 	world_run(w, 200 * WORLD_MS);

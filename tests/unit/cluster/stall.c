@@ -12,8 +12,8 @@ static enum watch_verdict look_until(struct watches *ws, struct watch *w, uint64
 	enum watch_verdict v = WATCH_WAITS;
 
 	for (int i = 0; i < 100 && v <= WATCH_WAITS; i++) {
-		*now_ns += watch_delay(ws, w, *now_ns);
-		v = watch_look(ws, w, w->missing, *now_ns);
+		*now_ns += stall_delay(ws, w, *now_ns);
+		v = stall_look(ws, w, w->missing, *now_ns);
 	}
 	return v;
 }
@@ -24,15 +24,15 @@ static void a_quiet_one_is_asked_and_found_silent(void **state)
 	uint64_t now = START;
 	struct watch w;
 
-	watch_begin(&w, 100, now);
-	assert_int_equal(watch_look(&ws, &w, 99, now), WATCH_FLOWS);
+	stall_begin(&w, 100, now);
+	assert_int_equal(stall_look(&ws, &w, 99, now), WATCH_FLOWS);
 	assert_int_equal(look_until(&ws, &w, &now), WATCH_ASK);
 	assert_int_equal(now - START, WATCH_QUIET_NS);
-	watch_asked(&w, now);
+	stall_asked(&w, now);
 	assert_int_equal(look_until(&ws, &w, &now), WATCH_SILENT);
 	assert_int_equal(now - START, WATCH_QUIET_NS + WATCH_SILENT_MIN_NS);
-	assert_int_equal(watch_look(&ws, &w, 99, now + MS), WATCH_SILENT);
-	assert_int_equal(watch_look(&ws, &w, 98, now + 2 * MS), WATCH_FLOWS);
+	assert_int_equal(stall_look(&ws, &w, 99, now + MS), WATCH_SILENT);
+	assert_int_equal(stall_look(&ws, &w, 98, now + 2 * MS), WATCH_FLOWS);
 	assert_false(w.silent);
 }
 
@@ -42,13 +42,13 @@ static void what_flows_is_left_in_peace(void **state)
 	uint64_t now = START;
 	struct watch w;
 
-	watch_begin(&w, 1000, now);
+	stall_begin(&w, 1000, now);
 	for (uint32_t missing = 999; missing > 0; missing--) {
-		uint64_t delay = watch_delay(&ws, &w, now);
+		uint64_t delay = stall_delay(&ws, &w, now);
 
 		assert_int_equal(delay, WATCH_QUIET_NS);
 		now += delay;
-		assert_int_equal(watch_look(&ws, &w, missing, now), WATCH_FLOWS);
+		assert_int_equal(stall_look(&ws, &w, missing, now), WATCH_FLOWS);
 	}
 }
 
@@ -59,13 +59,13 @@ static void one_that_answers_is_asked_again_later(void **state)
 	struct watches ws = {0};
 	struct watch w;
 
-	watch_begin(&w, 100, now);
+	stall_begin(&w, 100, now);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(look_until(&ws, &w, &now), WATCH_ASK);
 		asked[i] = now;
-		watch_asked(&w, now);
+		stall_asked(&w, now);
 		now += MS;
-		watch_answered(&w, now);
+		stall_answered(&w, now);
 	}
 	assert_in_range(asked[1] - asked[0], 40 * MS, 60 * MS);
 	for (int i = 2; i < 10; i++)
@@ -78,8 +78,8 @@ static uint64_t silent_after(struct watches *ws)
 	uint64_t now = START;
 	struct watch w;
 
-	watch_begin(&w, 100, now);
-	watch_asked(&w, now);
+	stall_begin(&w, 100, now);
+	stall_asked(&w, now);
 	assert_int_equal(look_until(ws, &w, &now), WATCH_SILENT);
 	return now - START;
 }
@@ -88,14 +88,14 @@ static void slow_answers_raise_the_threshold_for_a_while(void **state)
 {
 	struct watches ws = {0};
 
-	watch_saw_answer(&ws, MS);
+	stall_saw_answer(&ws, MS);
 	assert_int_equal(silent_after(&ws), WATCH_SILENT_MIN_NS);
-	watch_saw_answer(&ws, 30 * MS);
+	stall_saw_answer(&ws, 30 * MS);
 	assert_int_equal(silent_after(&ws), 120 * MS);
-	watch_saw_answer(&ws, 5000 * MS);
+	stall_saw_answer(&ws, 5000 * MS);
 	assert_int_equal(silent_after(&ws), WATCH_SILENT_MAX_NS);
 	for (int i = 0; i < 40; i++)
-		watch_saw_answer(&ws, MS);
+		stall_saw_answer(&ws, MS);
 	assert_int_equal(silent_after(&ws), WATCH_SILENT_MIN_NS);
 }
 

@@ -39,7 +39,7 @@ static void an_object_that_goes_is_not_read(void **state)
 		c = w->node[0].core;
 		g = begin(w);
 		assert_true(c->group->ops.read(c, g, ".group/g/p/1"));
-		s = &c->table->slot[objects_find(c, &id)];
+		s = &c->table->slot[slots_find(c, &id)];
 		if (how == 1)
 			s->generation++;
 		else if (how == 2)

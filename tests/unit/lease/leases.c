@@ -100,7 +100,7 @@ static const char *name_at(struct world *w, uint32_t by, uint32_t owner)
 	for (uint32_t i = 0;; i++) {
 		struct object_id id = world_id(name_of(i));
 
-		if (control_shard(w->node[by].core, &id)->number == owner)
+		if (ownership_shard(w->node[by].core, &id)->number == owner)
 			return name_of(i);
 	}
 }

@@ -186,7 +186,7 @@ static void a_relay_restarts_with_what_it_gives_to(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		t.g.relay[i] = (struct graph_relay){10 + i, 0};
 	graph_settle(&t.g);
-	assert_null(graph_wrong(&t.g, &planner_limits_usual.graph));
+	assert_null(verify_graph(&t.g, &planner_limits_usual.graph));
 	begin_run();
 	t.vertex[7] |= RUN_DELIVERED | RUN_DONE;
 	assert_true(lose_node(10));

@@ -63,7 +63,7 @@ static void each_plan_is_right(void **state)
 		const char *wrong;
 
 		build[i]();
-		wrong = graph_wrong(&g, &planner_limits_usual.graph);
+		wrong = verify_graph(&g, &planner_limits_usual.graph);
 		if (wrong)
 			fail_msg("%u: %s", i, wrong);
 	}
@@ -260,7 +260,7 @@ static void each_change_is_refused(void **state)
 
 		changes[i].build();
 		changes[i].change();
-		wrong = graph_wrong(&g, &planner_limits_usual.graph);
+		wrong = verify_graph(&g, &planner_limits_usual.graph);
 		if (wrong == NULL || strncmp(wrong, changes[i].wrong, strlen(changes[i].wrong)))
 			fail_msg("change %u (%s): %s", i, changes[i].wrong,
 				 wrong ? wrong : "right");
@@ -273,9 +273,9 @@ static void too_many_readers_are_refused(void **state)
 
 	chains();
 	few.gather_slots_max = g.slots - 1;
-	assert_string_equal(graph_wrong(&g, &few), "more slots than readers can be fed from");
+	assert_string_equal(verify_graph(&g, &few), "more slots than readers can be fed from");
 	few.gather_slots_max = g.slots;
-	assert_null(graph_wrong(&g, &few));
+	assert_null(verify_graph(&g, &few));
 }
 
 static void a_reader_of_too_many_parts_is_refused(void **state)
@@ -284,9 +284,9 @@ static void a_reader_of_too_many_parts_is_refused(void **state)
 
 	chains();
 	few.parts_max = 12; /* and the last segment comes in two parts */
-	assert_non_null(graph_wrong(&g, &few));
+	assert_non_null(verify_graph(&g, &few));
 	few.parts_max = 13;
-	assert_null(graph_wrong(&g, &few));
+	assert_null(verify_graph(&g, &few));
 }
 
 /* Slots whose contributions are in a vertex's partial sum, counted along the edges. */
@@ -334,7 +334,7 @@ static void noise_is_refused_or_right(void **state)
 		for (uint32_t k = planner_draw(&seed, 4); k < 4; k++)
 			planner_memory[planner_draw(&seed, (uint32_t)bytes)] =
 				(uint8_t)planner_draw(&seed, 256);
-		if (graph_wrong(&g, &planner_limits_usual.graph))
+		if (verify_graph(&g, &planner_limits_usual.graph))
 			continue;
 		right++;
 		each_slot_is_in_each_segment_once();

@@ -61,7 +61,7 @@ static bool is_kept(struct world *w, void *arg)
 	struct object_id id = world_id(target);
 	struct control *c = w->node[*(uint32_t *)arg].core;
 
-	return control_shard(c, &id) == c->cluster->self;
+	return ownership_shard(c, &id) == c->cluster->self;
 }
 
 /* The requester stands still, and the owner dies when it has told the others. The next owner, which
@@ -256,7 +256,7 @@ static bool has_all(struct world *w, void *arg)
 {
 	struct object_id id = world_id(target);
 	struct control *c = w->node[*(uint32_t *)arg].core;
-	uint32_t slot = objects_find(c, &id);
+	uint32_t slot = slots_find(c, &id);
 
 	return slot != TABLE_SLOT_NONE && c->table->slot[slot].state == OBJECT_SEALED;
 }

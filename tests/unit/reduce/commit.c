@@ -35,7 +35,7 @@ static struct world *some_nodes(void)
 
 		snprintf(target, sizeof(target), "sum%u", k++);
 		id = world_id(target);
-		shard = control_shard(w->node[0].core, &id)->number;
+		shard = ownership_shard(w->node[0].core, &id)->number;
 	} while (shard != COORDINATOR);
 	return w;
 }
@@ -133,8 +133,7 @@ static bool is_agreed(struct world *w, void *arg)
 static bool has_read(struct world *w, uint32_t node)
 {
 	struct object_id id = world_id(target);
-	uint32_t slot =
-		w->node[node].core ? objects_find(w->node[node].core, &id) : TABLE_SLOT_NONE;
+	uint32_t slot = w->node[node].core ? slots_find(w->node[node].core, &id) : TABLE_SLOT_NONE;
 	const struct object_slot *s = &w->node[node].table->slot[slot % WORLD_TABLE_SLOTS];
 
 	return slot != TABLE_SLOT_NONE && s->watermark == s->size;
@@ -460,7 +459,7 @@ static uint64_t generation_at(struct world *w, uint32_t node)
 {
 	struct object_id id = world_id(target);
 
-	return w->node[node].table->slot[objects_find(w->node[node].core, &id)].generation;
+	return w->node[node].table->slot[slots_find(w->node[node].core, &id)].generation;
 }
 
 static void one_is_there(struct world *w, uint64_t generation)

@@ -307,7 +307,7 @@ static void a_dead_one_is_replaced(void **state)
 		uint32_t victim = 1 + k % 4;
 
 		w->delay_ns = WORLD_MS;
-		victim += control_shard(w->node[0].core, &target)->number == victim;
+		victim += ownership_shard(w->node[0].core, &target)->number == victim;
 		for (uint32_t i = 0; i < 6; i++)
 			put_source(w, i, i, LARGE);
 		assert_int_equal(reduce_by(w, 0, 6, 5, UINT64_MAX), 0);
@@ -335,7 +335,7 @@ static struct world *silence(uint32_t num, uint64_t for_ns, uint64_t *took_ns)
 {
 	struct object_id target = world_id("sum");
 	struct world *w = some_nodes(6);
-	uint32_t victim = 1 + (control_shard(w->node[0].core, &target)->number == 1);
+	uint32_t victim = 1 + (ownership_shard(w->node[0].core, &target)->number == 1);
 	uint64_t begin_ns;
 
 	w->delay_ns = WORLD_MS;
@@ -509,7 +509,7 @@ static void mended(uint64_t size, uint32_t k, uint64_t step_ns)
 	uint64_t set;
 
 	w->delay_ns = WORLD_MS;
-	victim += control_shard(w->node[0].core, &target)->number == victim;
+	victim += ownership_shard(w->node[0].core, &target)->number == victim;
 	for (uint32_t i = 0; i < 6; i++)
 		put_source(w, i, i, size);
 	r.timeout_ns = -1;
@@ -545,7 +545,7 @@ static void who_is_back_takes_the_sum_alone(void **state)
 		uint64_t before, set;
 
 		w->delay_ns = WORLD_MS;
-		victim += control_shard(w->node[0].core, &target)->number == victim;
+		victim += ownership_shard(w->node[0].core, &target)->number == victim;
 		for (uint32_t i = 0; i < 6; i++)
 			put_source(w, i, i, LARGE);
 		assert_int_equal(reduce_as(w, 0, 6, 5, UINT64_MAX, SESSION_FLAG_ALLREDUCE), 0);

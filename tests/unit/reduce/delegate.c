@@ -243,8 +243,8 @@ static void the_target_was_deleted_before(void **state)
 	struct session_request r;
 	struct world *w = delegating(0);
 
-	control_generation_after(w->node[0].core,
-				 control_generation(w->node[0].core) + 1800 * WORLD_SECOND);
+	env_generation_after(w->node[0].core,
+			     env_generation(w->node[0].core) + 1800 * WORLD_SECOND);
 	assert_int_equal(world_put(w, 0, 0, target, SIZE, 9), 0);
 	r = world_request(SESSION_DELETE, target);
 	r.id = world_id(target);

@@ -61,7 +61,7 @@ static bool is_sealed(struct world *w, void *arg)
 {
 	struct object_id id = world_id(target);
 	struct control *c = w->node[*(uint32_t *)arg].core;
-	uint32_t slot = objects_find(c, &id);
+	uint32_t slot = slots_find(c, &id);
 
 	return slot != TABLE_SLOT_NONE && c->table->slot[slot].state == OBJECT_SEALED;
 }
@@ -410,7 +410,7 @@ static bool lives_again(struct world *w, void *arg)
 {
 	struct control *c = w->node[OWNER].core;
 
-	return members_live(peers_node(c, CALLER));
+	return membership_live(peers_node(c, CALLER));
 }
 
 /* Its time is over when it is asked whether that may be the result. */

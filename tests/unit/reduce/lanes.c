@@ -169,7 +169,7 @@ static bool is_built(struct world *w, void *arg)
 static uint64_t readable(const struct world *w, uint32_t node)
 {
 	struct object_id id = world_id("sum");
-	uint32_t slot = objects_find(w->node[node].core, &id);
+	uint32_t slot = slots_find(w->node[node].core, &id);
 
 	return slot == TABLE_SLOT_NONE ? 0 : w->node[node].table->slot[slot].watermark;
 }
@@ -257,7 +257,7 @@ static void the_dead_are_replaced(void **state)
 		uint32_t victim = 1 + k % 4;
 		uint64_t set;
 
-		victim += control_shard(w->node[0].core, &target)->number == victim;
+		victim += ownership_shard(w->node[0].core, &target)->number == victim;
 		begin(w, 5, 6, k % 2 ? SESSION_FLAG_ALLREDUCE : 0);
 		world_run(w, (1 + k / 2 * 6) * WORLD_MS);
 		world_kill_node(w, victim);

@@ -44,7 +44,7 @@ static struct world *begin_with(uint64_t size)
 	do {
 		snprintf(name, sizeof(name), "sum%u", k++);
 		target = world_id(name);
-	} while (control_shard(w->node[0].core, &target)->number != COORDINATOR);
+	} while (ownership_shard(w->node[0].core, &target)->number != COORDINATOR);
 	assert_int_equal(world_reduce(w, 0, 0, name, ids, how, SESSION_FLAG_ALLREDUCE, -1), 0);
 	for (uint32_t i = 0; i < SOURCES; i++)
 		if (i != SLOW)
@@ -104,7 +104,7 @@ static void what_comes_too_late_is_not_looked_at(void **state)
 	world_run(w, 100 * WORLD_MS);
 	assert_int_equal(reduced(w)->status, 0);
 	for (uint32_t i = 0; i < SOURCES; i++) {
-		uint32_t slot = objects_find(w->node[i].core, &target);
+		uint32_t slot = slots_find(w->node[i].core, &target);
 
 		if (i == SLOW)
 			continue;
@@ -134,8 +134,8 @@ static int32_t says_done(struct world *w, uint32_t node, uint64_t generation)
 	says.combined.generation = generation;
 	says.combined.what = MESSAGE_COMBINED_DONE;
 	says.combined.part_node = MESSAGE_NODE_NONE;
-	calls_start(c, peers_node(c, COORDINATOR), &says, TABLE_SLOT_NONE, WORLD_SECOND,
-		    is_answered, &status);
+	rpc_start(c, peers_node(c, COORDINATOR), &says, TABLE_SLOT_NONE, WORLD_SECOND, is_answered,
+		  &status);
 	world_run(w, 10 * WORLD_MS);
 	return status;
 }
@@ -177,7 +177,7 @@ static void who_could_not_be_told_is_told_soon(void **state)
 		slow = g->node == SLOW ? g : slow;
 	}
 	assert_non_null(slow);
-	calls_cancel(c, slow->call);
+	rpc_cancel(c, slow->call);
 	slow->call = NULL;
 	slow->dirty = true;
 	before = *calls;

@@ -40,7 +40,7 @@ static struct world *begin(void)
 	do {
 		snprintf(name, sizeof(name), "sum%u", k++);
 		target = world_id(name);
-	} while (control_shard(w->node[0].core, &target)->number != COORDINATOR);
+	} while (ownership_shard(w->node[0].core, &target)->number != COORDINATOR);
 	assert_int_equal(world_reduce(w, 0, 0, name, ids, how, SESSION_FLAG_ALLREDUCE, -1), 0);
 	get = world_request(SESSION_GET, name);
 	get.timeout_ns = -1;
@@ -230,7 +230,7 @@ static struct part *flowing(struct world *w, uint32_t node, bool most)
 	list_each(l, after, &k->parts)
 	{
 		struct part *p = list_item(l, struct part, of_participant);
-		uint32_t missing = part_missing(c, p);
+		uint32_t missing = input_missing(c, p);
 
 		if (p->state == PART_STREAM && p->call == NULL && missing > 0 &&
 		    missing < p->count && (2 * missing < p->count) == most)
@@ -269,7 +269,7 @@ static void most_of_it_stays_where_it_is(void **state)
 		from.size = LARGE;
 		if (row[i].before)
 			p->before = peers_node(c, to);
-		part_move(c, p, &from);
+		input_move(c, p, &from);
 		assert_int_equal(p->node->number == to, row[i].moves);
 		world_free(w);
 	}
@@ -305,7 +305,7 @@ static void six_sources_make_it_a_grid(void **state)
 				 0);
 		r = NULL;
 		for (uint32_t k = 0; k < 200 && (r == NULL || r->plan.graph.segments == 0); k++) {
-			const struct node *owner = control_shard(w->node[0].core, &target);
+			const struct node *owner = ownership_shard(w->node[0].core, &target);
 
 			world_run(w, WORLD_MS / 10);
 			r = reduce_find(w->node[owner->number].core, &target);

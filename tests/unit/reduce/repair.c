@@ -30,7 +30,7 @@ static void owned_by(struct world *w, uint32_t node, const char *begin, char nam
 	do {
 		snprintf(name, 16, "%s%u", begin, k++ % 1000);
 		id = world_id(name);
-	} while (control_shard(w->node[0].core, &id)->number != node);
+	} while (ownership_shard(w->node[0].core, &id)->number != node);
 }
 
 static struct world *some_nodes(void)

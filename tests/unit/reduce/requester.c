@@ -72,7 +72,7 @@ static uint32_t coordinator(struct world *w, uint32_t node, const char *target)
 {
 	struct object_id id = world_id(target);
 
-	return control_shard(w->node[node].core, &id)->number;
+	return ownership_shard(w->node[node].core, &id)->number;
 }
 
 /* A target of that node's part of the directory. */
@@ -297,7 +297,7 @@ static uint32_t holder_of(struct world *w, const char *target)
 	struct object_id id = world_id(target);
 
 	for (uint32_t i = 0;; i++)
-		if (objects_find(w->node[i].core, &id) != TABLE_SLOT_NONE)
+		if (slots_find(w->node[i].core, &id) != TABLE_SLOT_NONE)
 			return i;
 }
 
@@ -561,7 +561,7 @@ static void a_beat_asks_for_what_nobody_is_asked_for(void **state)
 	call = r->from.source[0].call;
 	for (int lost = 0; lost < 2; lost++) {
 		if (lost) { /* as if there had been too many calls */
-			calls_cancel(c, call);
+			rpc_cancel(c, call);
 			r->from.source[0].call = NULL;
 		}
 		reduce_beat(c, r);

@@ -19,7 +19,7 @@ static bool is_kept(struct world *w, void *arg)
 	struct object_id id = world_id(target);
 	struct control *c = w->node[NEXT].core;
 
-	return control_shard(c, &id) == c->cluster->self;
+	return ownership_shard(c, &id) == c->cluster->self;
 }
 
 /* The next owner does not hear for a while from the only holder of the result. */

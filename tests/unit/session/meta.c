@@ -167,7 +167,7 @@ static void nothing_but_them_is_announced(void **state)
 
 	assert_int_equal(world_put(w, PUTTER, 0, "x", 100, 1), 0);
 	assert_int_equal(world_put(w, PUTTER, 0, "y", 100, 1), 0);
-	objects_have(c, objects_find(c, &id), &m);
+	announce_have(c, slots_find(c, &id), &m);
 	assert_int_equal(m.have.meta.bytes, 0);
 	assert_memory_equal(m.have.meta.data, zero, sizeof(zero));
 	world_free(w);
@@ -199,14 +199,14 @@ static void a_create_with_a_later_generation_keeps_them(void **state)
 	struct world *w = begin();
 	struct control *c = w->node[PUTTER].core;
 	const struct message_tombstone b = {.id = world_id("later"),
-					    .generation = control_generation(c) + 10 * WORLD_SECOND,
+					    .generation = env_generation(c) + 10 * WORLD_SECOND,
 					    .node = MESSAGE_NODE_NONE};
-	uint32_t owner = control_shard(c, &b.id)->number;
+	uint32_t owner = ownership_shard(c, &b.id)->number;
 
 	assert_int_not_equal(owner, PUTTER);
 	directory_take_tombstone(&w->node[owner].core->directory->shard, &b);
 	create(w, "later", note);
-	assert_true(c->table->slot[objects_find(c, &b.id)].generation > b.generation);
+	assert_true(c->table->slot[slots_find(c, &b.id)].generation > b.generation);
 	check_everywhere(w, "later", &note);
 	world_end(w);
 }
@@ -246,7 +246,7 @@ static void the_next_owner_knows_them(void **state)
 		else
 			assert_int_equal(put(w, name, note), 0);
 		world_run(w, WORLD_SECOND);
-		owner = control_shard(w->node[0].core, &id)->number;
+		owner = ownership_shard(w->node[0].core, &id)->number;
 		if (owner == PUTTER && i % 2) { /* the only copy */
 			world_free(w);
 			continue;

@@ -130,7 +130,7 @@ static void a_put_waits_for_a_holder_that_is_away(void **state)
 	world_run(w, 100 * WORLD_MS);
 	assert_null(world_reply_to(w, PUTTER, seq));
 	assert_null(world_reply_to(w, 0, create));
-	assert_true(members_live(&w->node[0].core->cluster->peers.nodes[READER]));
+	assert_true(membership_live(&w->node[0].core->cluster->peers.nodes[READER]));
 	part(w, 0, 0);
 	assert_int_equal(world_wait(w, PUTTER, seq, WHEN)->reply.status, -EEXIST);
 	assert_int_equal(world_wait(w, 0, create, WHEN)->reply.status, -EEXIST);
@@ -168,7 +168,7 @@ static void a_put_is_told_who_does_not_answer(void **state)
 	part(w, 0, READER);
 	world_run(w, 40 * WORLD_SECOND); /* longer than a node that is dead is remembered */
 	assert_int_equal(w->node[0].core->cluster->peers.nodes[READER].state, NODE_DOWN);
-	assert_true(members_live(&w->node[0].core->cluster->peers.nodes[READER]));
+	assert_true(membership_live(&w->node[0].core->cluster->peers.nodes[READER]));
 	seq = world_put_send(w, PUTTER, 0, "x", SIZE, 2);
 	a = world_wait(w, PUTTER, seq, WHEN);
 	assert_int_equal(a->reply.status, -EAGAIN);
@@ -192,7 +192,7 @@ static void a_delete_waits_for_a_holder_that_is_away(void **state)
 		seq = world_send(w, PUTTER, 0, &r);
 		world_run(w, 100 * WORLD_MS);
 		assert_null(world_reply_to(w, PUTTER, seq));
-		assert_true(members_live(&w->node[0].core->cluster->peers.nodes[READER]));
+		assert_true(membership_live(&w->node[0].core->cluster->peers.nodes[READER]));
 		w->cut[READER] = dead;
 		if (!dead)
 			part(w, 0, 0);
@@ -368,7 +368,7 @@ static void a_later_generation_is_for_a_create(void **state)
 {
 	struct world *w = three();
 
-	add_tombstone(w, control_generation(w->node[READER].core) + 60 * WORLD_SECOND);
+	add_tombstone(w, env_generation(w->node[READER].core) + 60 * WORLD_SECOND);
 	assert_int_equal(put(w, PUTTER, "x", SIZE, 1), -ERESTART);
 	assert_int_equal(slots_in(w, PUTTER, OBJECT_CREATING), 0);
 	assert_int_equal(world_put(w, PUTTER, 0, "x", SIZE, 1), 0);

@@ -107,7 +107,7 @@ static void a_creation_goes_on_of(const char *name, uint32_t owner)
 	uint32_t session = come_back(l.w, US, l.pin);
 	struct session_request r = about(SESSION_PUBLISH, &l.object);
 
-	assert_int_equal(control_shard(l.w->node[0].core, &id)->number, owner);
+	assert_int_equal(ownership_shard(l.w->node[0].core, &id)->number, owner);
 	r.watermark = SIZE - 1;
 	assert_int_equal(ask(l.w, session, r), -EINVAL); /* not yet */
 	assert_int_equal(ask(l.w, session, about(SESSION_RESUME, &l.object)), 0);

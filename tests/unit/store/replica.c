@@ -239,7 +239,7 @@ static bool holds_a(struct world *w, uint32_t node)
 {
 	struct object_id id = world_id("a");
 
-	return objects_find(w->node[node].core, &id) != TABLE_SLOT_NONE;
+	return slots_find(w->node[node].core, &id) != TABLE_SLOT_NONE;
 }
 
 /* The directory has room for these two copies, and no more. */

@@ -133,15 +133,15 @@ static void check_object(struct node_of_one *n, uint32_t k)
 {
 	struct object_id id = id_of(k);
 	struct object_meta meta = meta_of(k);
-	uint32_t slot = objects_find(n->core, &id);
+	uint32_t slot = slots_find(n->core, &id);
 	struct object_slot image;
 	char name[OBJECT_NAME_BYTES];
 
 	name_of(k, name);
 	assert_int_not_equal(slot, TABLE_SLOT_NONE);
-	assert_string_equal(objects_name(n->core, slot), name);
-	assert_int_equal(objects_meta(n->core, slot)->bytes, meta.bytes);
-	assert_memory_equal(objects_meta(n->core, slot)->data, meta.data, meta.bytes);
+	assert_string_equal(texts_name(n->core, slot), name);
+	assert_int_equal(texts_meta(n->core, slot)->bytes, meta.bytes);
+	assert_memory_equal(texts_meta(n->core, slot)->data, meta.data, meta.bytes);
 	assert_int_equal(object_table_find(n->table, &id, &image), slot);
 	assert_int_equal(image.meta_bytes, meta.bytes);
 	assert_memory_equal(n->store + image.offset + image.size, meta.data, meta.bytes);
@@ -168,7 +168,7 @@ static void all_slots_can_be_used(void **state)
 		assert_non_null(strstr(why.bytes, "table full ("));
 		assert_non_null(strstr(why.bytes, "--objects"));
 		struct object_id first = id_of(0);
-		objects_kill(n->core, objects_find(n->core, &first), "");
+		objects_kill(n->core, slots_find(n->core, &first), "");
 		assert_int_equal(insert(n->core, count, &slot), 0);
 		check_object(n, count);
 		lone_end(n);
@@ -237,14 +237,14 @@ static void cached_copies_give_way(void **state)
 	for (uint32_t k = SLOTS; k < 2 * SLOTS - KEPT; k++) {
 		struct object_id id = id_of(k), oldest = id_of(k - SLOTS + KEPT);
 		assert_int_equal(insert(f->core, k, &slot), 0);
-		assert_int_equal(objects_find(f->core, &oldest), TABLE_SLOT_NONE);
-		assert_int_equal(objects_find(f->core, &id), slot);
+		assert_int_equal(slots_find(f->core, &oldest), TABLE_SLOT_NONE);
+		assert_int_equal(slots_find(f->core, &id), slot);
 	}
 	assert_int_equal(f->core->counters.evictions, SLOTS - KEPT);
 	assert_int_equal(insert(f->core, 2 * SLOTS, &slot), -ENOSPC); /* none is a cache */
 	for (uint32_t k = 0; k < KEPT; k++) {
 		struct object_id id = id_of(k);
-		assert_int_not_equal(objects_find(f->core, &id), TABLE_SLOT_NONE);
+		assert_int_not_equal(slots_find(f->core, &id), TABLE_SLOT_NONE);
 	}
 	end(f);
 }
@@ -260,7 +260,7 @@ static void names_and_metadata_stay(void **state)
 	for (uint32_t round = 0; round < 3; round++) {
 		for (uint32_t k = round * MANY / 2; k < (round + 2) * MANY / 2; k++) {
 			struct object_id id = id_of(k);
-			if (objects_find(n->core, &id) == TABLE_SLOT_NONE)
+			if (slots_find(n->core, &id) == TABLE_SLOT_NONE)
 				assert_int_equal(insert(n->core, k, &slot), 0);
 		}
 		for (uint32_t i = 0; round == 1 && i < n->table->buckets; i++)
@@ -273,7 +273,7 @@ static void names_and_metadata_stay(void **state)
 			check_object(n, k);
 		for (uint32_t k = round * MANY / 2; k < (round + 1) * MANY / 2; k++) {
 			struct object_id id = id_of(k);
-			objects_kill(n->core, objects_find(n->core, &id), "");
+			objects_kill(n->core, slots_find(n->core, &id), "");
 		}
 	}
 	lone_end(n);
@@ -289,7 +289,7 @@ static void work(void *arg)
 		struct object_id id = id_of(100 + k);
 		assert_int_equal(insert(n->core, 100 + k, &slot), 0);
 		if (k == 1)
-			objects_kill(n->core, objects_find(n->core, &id), "");
+			objects_kill(n->core, slots_find(n->core, &id), "");
 	}
 }
 
@@ -318,7 +318,7 @@ static void killed_between_any_two_writes(void **state)
 			check_object(n, k);
 		for (uint32_t k = 100; k < 103; k++) {
 			struct object_id id = id_of(k);
-			if (objects_find(n->core, &id) == TABLE_SLOT_NONE)
+			if (slots_find(n->core, &id) == TABLE_SLOT_NONE)
 				continue;
 			check_object(n, k);
 			found++;

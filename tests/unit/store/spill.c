@@ -100,7 +100,7 @@ static void what_is_pinned_stays(void **state)
 	world_unpin(w, HERE, 0);
 	for (uint32_t i = 0; i < FIT; i++) {
 		struct object_id id = world_id(name_of(i));
-		uint32_t slot = objects_find(w->node[HERE].core, &id);
+		uint32_t slot = slots_find(w->node[HERE].core, &id);
 
 		w->node[HERE].pins[0][i] =
 			pin_make(slot, w->node[HERE].table->slot[slot].generation);
@@ -128,7 +128,7 @@ static void a_reader_may_be_faster(void **state)
 	world_send(w, HERE, 0, &r);
 	world_run(w, WORLD_SECOND); /* longer than without a spill under way */
 	assert_null(world_reply_to(w, HERE, r.seq));
-	slot = objects_find(w->node[HERE].core, &first);
+	slot = slots_find(w->node[HERE].core, &first);
 	w->node[HERE].pins[0][5] = pin_make(slot, w->node[HERE].table->slot[slot].generation);
 	w->node[HERE].disk.held = false;
 	assert_int_equal(world_wait(w, HERE, r.seq, WHEN)->reply.status, 0); /* another one went */

@@ -59,7 +59,7 @@ static void expect_no_marks(struct world *w)
 	struct fetch *f = fetching(w);
 
 	assert_non_null(f);
-	assert_int_equal(fetch_feeds(f), 1);
+	assert_int_equal(ranges_feeds(f), 1);
 	for (int i = 0; i < FETCH_FEEDS; i++)
 		if (f->feed[i].state == FEED_FREE)
 			assert_false(f->feed[i].reparent || f->feed[i].surplus ||
@@ -145,7 +145,7 @@ static struct world *begin_both(uint32_t *seq)
 	struct control *c = w->node[RECEIVER].core;
 	struct fetch *f = fetching(w);
 
-	fetch_take(c, f, &f->feed[1], peers_node(c, OTHER));
+	monitor_take_got(c, f, &f->feed[1], peers_node(c, OTHER));
 	assert_true(world_until(w, both_bring, NULL, WORLD_SECOND));
 	return w;
 }
@@ -156,10 +156,10 @@ static void what_one_was_to_bring_goes_to_the_other(void **state)
 	struct world *w = begin_both(&seq);
 	struct fetch *f = fetching(w);
 
-	assert_int_equal(f->feed[1].end, fetch_chunks(f));
-	assert_true(f->feed[0].end < fetch_chunks(f));
-	feed_failed(w->node[RECEIVER].core, &f->feed[1], MESSAGE_GET_UNREACHED);
-	assert_int_equal(f->feed[0].end, fetch_chunks(f)); /* at once, not with the next look */
+	assert_int_equal(f->feed[1].end, ranges_chunks(f));
+	assert_true(f->feed[0].end < ranges_chunks(f));
+	upstream_failed(w->node[RECEIVER].core, &f->feed[1], MESSAGE_GET_UNREACHED);
+	assert_int_equal(f->feed[0].end, ranges_chunks(f)); /* at once, not with the next look */
 	end(w, seq);
 }
 
@@ -173,7 +173,7 @@ static uint32_t feeds_after_a_look(struct world *w)
 	uint64_t looked_ns = fetching(w)->looked_ns;
 
 	assert_true(world_until(w, has_looked, &looked_ns, 50 * WORLD_MS));
-	return fetch_feeds(fetching(w));
+	return ranges_feeds(fetching(w));
 }
 
 /* Who brings nothing for long while another does is not needed; of two that bring nothing either
@@ -190,8 +190,9 @@ static void the_idle_go_when_others_bring(void **state)
 		w->cut[SOURCE] = cut;
 		world_run(w, 2 * w->delay_ns); /* what was under way has come */
 		f->missing =
-			chunks_missing(fetch_map(w->node[RECEIVER].core, f), 0, fetch_chunks(f));
-		d->missing = chunks_missing(fetch_map(w->node[RECEIVER].core, f), d->first, d->end);
+			chunks_missing(ranges_map(w->node[RECEIVER].core, f), 0, ranges_chunks(f));
+		d->missing =
+			chunks_missing(ranges_map(w->node[RECEIVER].core, f), d->first, d->end);
 		d->idle = 9;
 		d->moved_ns = w->now_ns - WORLD_SECOND;
 		assert_int_equal(feeds_after_a_look(w), 1 + cut);
@@ -221,9 +222,9 @@ static void a_node_far_behind_is_no_parent(void **state)
 	struct fetch *f = fetching(w);
 
 	f->feed[1].reparent = true;
-	fetch_take(c, f, &f->feed[1], peers_node(c, OTHER));
+	monitor_take_got(c, f, &f->feed[1], peers_node(c, OTHER));
 	assert_true(world_until(w, reparent_is_settled, NULL, WORLD_SECOND));
-	assert_int_equal(fetch_feeds(f), 2);
+	assert_int_equal(ranges_feeds(f), 2);
 	assert_int_equal(control_counters(c)->reparents, 0);
 	end(w, seq);
 }

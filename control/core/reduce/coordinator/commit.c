@@ -78,14 +78,14 @@ struct call *reduce_commit_call(struct control *c, const struct reduce *r, uint3
 	m.combined.reduce = r->want.number;
 	m.combined.generation = r->out.generation;
 	m.combined.part_node = MESSAGE_NODE_NONE;
-	return calls_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE, c->config.call_ns, end,
-			   owner);
+	return rpc_start(c, peers_node(c, node), &m, TABLE_SLOT_NONE, c->config.call_ns, end,
+			 owner);
 }
 
 void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node)
 {
 	r->commit.holder = node;
-	calls_cancel(c, r->commit.call);
+	rpc_cancel(c, r->commit.call);
 	r->commit.call = reduce_commit_call(c, r, node, commit_finish_answered, r);
 }
 
@@ -119,7 +119,7 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 /* The node that decides whether it may be the result. */
 static struct node *commit_judge(struct control *c, const struct reduce *r)
 {
-	return r->delegated.is_delegate ? control_shard(c, &r->by_id.id)
+	return r->delegated.is_delegate ? ownership_shard(c, &r->by_id.id)
 					: peers_node(c, r->want.caller);
 }
 
@@ -162,8 +162,8 @@ static void commit_ask(struct control *c, struct reduce *r)
 	m.used.target = r->by_id.id;
 	m.used.asked = r->want.asked; /* the rest: reduce_fill_commit */
 	m.used.node = r->commit.holder;
-	r->commit.call = calls_start(c, commit_judge(c, r), &m, TABLE_SLOT_NONE, UINT64_MAX,
-				     commit_answered, r);
+	r->commit.call = rpc_start(c, commit_judge(c, r), &m, TABLE_SLOT_NONE, UINT64_MAX,
+				   commit_answered, r);
 }
 
 void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
@@ -177,7 +177,7 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 		struct reduce_vertex *root = reduce_root(r, 0);
 
 		r->out.generation = root->generation;
-		calls_cancel(c, root->call); /* it is not to be built again */
+		rpc_cancel(c, root->call); /* it is not to be built again */
 		root->call = NULL;
 		reduce_links_show(c, r);
 	}
@@ -202,7 +202,7 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 		commit_look_for_copies(c, r);
 		return;
 	}
-	if (r->delegated.is_delegate || (n && members_live(n))) {
+	if (r->delegated.is_delegate || (n && membership_live(n))) {
 		if (r->commit.call)
 			return;
 		/* no call was free: try again */
@@ -214,7 +214,7 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 	}
 	if (r->state == REDUCE_COMMITTING && commit_too_early(c, r))
 		return;
-	calls_cancel(c, r->commit.call);
+	rpc_cancel(c, r->commit.call);
 	r->commit.call = NULL;
 	if (r->state == REDUCE_COMMITTING)
 		commit_decided(c, r);

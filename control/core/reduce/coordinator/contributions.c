@@ -15,7 +15,7 @@ bool reduce_reachable(struct control *c, uint32_t node)
 {
 	const struct node *n = node == REDUCE_NONE ? NULL : peers_node(c, node);
 
-	return n && (n == c->cluster->self || (n->state != NODE_DOWN && members_live(n)));
+	return n && (n == c->cluster->self || (n->state != NODE_DOWN && membership_live(n)));
 }
 
 /* ---- several of one owner ------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ void reduce_locate_all(struct control *c, struct reduce *r)
 	memset(last, 0xff, sizeof(last)); /* REDUCE_NONE */
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		struct reduce_source *s = &r->from.source[i];
-		uint32_t owner = control_shard(c, &s->id)->number;
+		uint32_t owner = ownership_shard(c, &s->id)->number;
 
 		together[i] = 0;
 		s->with = r->want.num == r->from.count && r->want.dtype &&
@@ -179,7 +179,7 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	struct text t;
 	int error;
 
-	if (c->table == NULL || objects_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
+	if (c->table == NULL || slots_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
 		error = c->table ? -EEXIST : -EAGAIN;
 	else
 		error = objects_insert(c, &r->by_id.id, r->want.name, &r->from.meta, r->from.size,
@@ -204,8 +204,8 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	reduce_reserve(c, r, r->out.generation);
 	objects_publish(c, slot, r->from.size);
 	objects_seal(c, slot, true);
-	fetch_superseded(c, &r->by_id.id, slot);
-	objects_announce(c, slot);
+	placement_superseded(c, &r->by_id.id, slot);
+	announce_object(c, slot);
 	reduce_end(c, r, 0, "");
 }
 
@@ -448,15 +448,15 @@ static bool reduce_adopt(struct control *c, struct message_got *got)
 	uint32_t slot;
 
 	if (c->table == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != got->size ||
-	    got->size == 0 || objects_find(c, &got->id) != TABLE_SLOT_NONE ||
+	    got->size == 0 || slots_find(c, &got->id) != TABLE_SLOT_NONE ||
 	    objects_insert(c, &got->id, got->name, &got->meta, got->size, got->generation,
 			   got->chunk_bytes, OBJECT_FETCHING, &slot))
 		return false;
 	memcpy(c->memory + c->table->slot[slot].offset, got->value, got->size);
 	objects_publish(c, slot, got->size);
 	objects_seal(c, slot, false);
-	fetch_superseded(c, &got->id, slot);
-	objects_announce(c, slot);
+	placement_superseded(c, &got->id, slot);
+	announce_object(c, slot);
 	got->holder = c->cluster->self->number;
 	return true;
 }
@@ -512,8 +512,8 @@ void reduce_locate(struct control *c, struct reduce_source *s)
 	m.get.generation = s->generation;
 	m.get.why = MESSAGE_GET_LOCATE;
 	m.get.value_max = s->reduce->sum.small ? s->reduce->sum.value_max : 0;
-	s->call = calls_start(c, control_shard(c, &s->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
-			      reduce_located, s);
+	s->call = rpc_start(c, ownership_shard(c, &s->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
+			    reduce_located, s);
 	/* too many calls: the beat tries again */
 }
 
@@ -530,8 +530,8 @@ void reduce_forget(struct control *c, const struct object_id *id, uint64_t reque
 	m.get.failed = MESSAGE_NODE_NONE;
 	m.get.why = MESSAGE_GET_FORGET;
 	m.get.generation = request;
-	calls_start(c, control_shard(c, id), &m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
-		    reduce_forgotten, NULL);
+	rpc_start(c, ownership_shard(c, id), &m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
+		  reduce_forgotten, NULL);
 }
 
 void reduce_unlocate(struct control *c, struct reduce_source *s)
@@ -541,7 +541,7 @@ void reduce_unlocate(struct control *c, struct reduce_source *s)
 	if (s->call == NULL)
 		return;
 	request = s->call->message.request;
-	calls_cancel(c, s->call);
+	rpc_cancel(c, s->call);
 	s->call = NULL;
 	reduce_forget(c, &s->id, request);
 }

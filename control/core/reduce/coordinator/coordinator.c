@@ -33,7 +33,7 @@ void reduces_init(struct control *c)
 
 	list_init(&rs->active);
 	list_init(&rs->ended);
-	rs->number = control_random(c) >> 1;
+	rs->number = env_random(c) >> 1;
 	rs->limits = planner_limits_usual;
 	rs->limits.grid_slots = c->config.grid_slots;
 	rs->limits.twotree_bytes_max = c->config.twotree_bytes;
@@ -49,9 +49,9 @@ uint64_t reduce_generation(struct control *c, const struct reduce *r)
 	const struct tombstone *t = directory_tombstone(&c->directory->shard, &r->by_id.id);
 
 	if (t)
-		control_generation_after(c, t->generation);
-	control_generation_after(c, r->want.before);
-	return control_generation(c);
+		env_generation_after(c, t->generation);
+	env_generation_after(c, r->want.before);
+	return env_generation(c);
 }
 
 struct reduce *reduce_find(struct control *c, const struct object_id *target)
@@ -196,8 +196,8 @@ static bool reduce_released(struct control *c, struct call *call, const struct m
 /* Best effort: a node that gets no RELEASE gives up after coordinator_lost_ns. */
 static void reduce_release_node(struct control *c, const struct message *m, uint32_t node)
 {
-	calls_start(c, peers_node(c, node), m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
-		    reduce_released, NULL);
+	rpc_start(c, peers_node(c, node), m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
+		  reduce_released, NULL);
 }
 
 /* Sends one RELEASE to each node that has built something for the reduce. */
@@ -233,10 +233,10 @@ void reduce_end_calls(struct control *c, struct reduce *r)
 		reduce_unlocate(c, &r->from.source[i]);
 	}
 	for (uint32_t v = 0; v < r->plan.graph.vertices; v++) {
-		calls_cancel(c, r->plan.vertex[v].call);
+		rpc_cancel(c, r->plan.vertex[v].call);
 		r->plan.vertex[v].call = NULL;
 	}
-	calls_cancel(c, r->commit.call);
+	rpc_cancel(c, r->commit.call);
 	r->commit.call = NULL;
 	timers_cancel(&c->timers, &r->deadline);
 	timers_cancel(&c->timers, &r->beat);
@@ -628,7 +628,7 @@ void reduce_keep(struct control *c)
 
 		if (r->delegated.is_delegate)
 			reduce_delegate_owns(c, r);
-		else if (control_shard(c, &r->by_id.id) != c->cluster->self)
+		else if (ownership_shard(c, &r->by_id.id) != c->cluster->self)
 			reduce_drop(c, r);
 	}
 }

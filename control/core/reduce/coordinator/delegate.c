@@ -27,7 +27,7 @@ static bool delegate_worth(struct control *c, const struct reduce *r)
 	       r->from.size >= c->config.delegate_bytes &&
 	       !(r->want.flags & MESSAGE_REDUCE_ALLREDUCE) &&
 	       r->want.caller != c->cluster->self->number &&
-	       members_live(peers_node(c, r->want.caller));
+	       membership_live(peers_node(c, r->want.caller));
 }
 
 static void delegate_say(struct control *c, struct reduce *r, uint64_t request)
@@ -231,7 +231,7 @@ static bool delegate_note_sources(struct reduce *r, const struct message_used *m
 int32_t reduce_delegate_settled(struct control *c, const struct object_id *target,
 				const struct node *requester, const struct node *holder)
 {
-	bool live = members_live(holder);
+	bool live = membership_live(holder);
 
 	if ((requester->died || !live) && ownership_settling(c, target))
 		return -EAGAIN;
@@ -402,9 +402,9 @@ void reduce_delegate_owns(struct control *c, struct reduce *r)
 	uint64_t before;
 	int error;
 
-	if (control_shard(c, &r->by_id.id) != c->cluster->self)
+	if (ownership_shard(c, &r->by_id.id) != c->cluster->self)
 		return;
-	calls_cancel(c, r->commit.call); /* PROPOSE; from now on COMMIT, to the requester here */
+	rpc_cancel(c, r->commit.call); /* PROPOSE; from now on COMMIT, to the requester here */
 	r->commit.call = NULL;
 	error = directory_reserve_delegated(&c->directory->shard, &r->by_id.id, &before);
 	if (error && r->state == REDUCE_COMMITTING) {

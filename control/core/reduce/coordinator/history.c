@@ -9,7 +9,7 @@
 #include "room.h"
 
 /* Whether the directory would refuse the result because it knows a later, incomplete generation. */
-static bool recall_hidden(struct control *c, const struct message_used *m)
+static bool history_hidden(struct control *c, const struct message_used *m)
 {
 	const struct entry *e = directory_find(&c->directory->shard, &m->target);
 
@@ -19,10 +19,10 @@ static bool recall_hidden(struct control *c, const struct message_used *m)
 
 /* The requester has given the reduce up, and has forgotten it. In COMMITTING no node has the whole
  * target yet, and no answer to COMMIT may come from it any more: the reduce ends. */
-static void recall_failed(struct control *c, struct reduce *r, const struct message_used *in)
+static void history_failed(struct control *c, struct reduce *r, const struct message_used *in)
 {
 	if (r->state == REDUCE_COMMITTING) {
-		calls_cancel(c, r->commit.call);
+		rpc_cancel(c, r->commit.call);
 		r->commit.call = NULL;
 		r->state = REDUCE_RUNNING;
 	}
@@ -44,7 +44,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 	if (in->status) {
 		if (r && r->state <= REDUCE_COMMITTING && r->want.caller == n->number &&
 		    r->want.asked == in->asked)
-			recall_failed(c, r, in);
+			history_failed(c, r, in);
 		return 0;
 	}
 	if (t && t->generation >= in->generation)
@@ -53,8 +53,8 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 		reduce_free(c, r);
 	else if (r && r->state < REDUCE_COMMITTING && r->want.caller == n->number &&
 		 r->want.asked == in->asked)
-		r->state == REDUCE_DELEGATED && !recall_hidden(c, in) ? reduce_drop(c, r)
-								      : reduce_give_way(c, r);
+		r->state == REDUCE_DELEGATED && !history_hidden(c, in) ? reduce_drop(c, r)
+								       : reduce_give_way(c, r);
 	else if (r) /* another reduce, which may end without a result */
 		return r->state == REDUCE_ENDED ? 0 : -EAGAIN;
 	r = reduce_make(c, n, m->request, &reduce);

@@ -23,7 +23,7 @@ static struct reduce *receiver_find(struct control *c, const struct object_id *t
 
 static void receiver_free(struct control *c, struct reduce_receiver *g)
 {
-	calls_cancel(c, g->call);
+	rpc_cancel(c, g->call);
 	list_remove(&g->link);
 	pool_give(&c->coordinator->reduces.receivers, g);
 }
@@ -78,7 +78,7 @@ static void receiver_tell(struct control *c, struct reduce *r, struct reduce_rec
 
 	g->dirty = false;
 	reduce_feed_choose(c, r, g);
-	calls_cancel(c, g->call);
+	rpc_cancel(c, g->call);
 	m.combine.id = m.combine.target = r->by_id.id;
 	m.combine.generation = r->out.generation;
 	m.combine.reduce = r->want.number;
@@ -89,8 +89,8 @@ static void receiver_tell(struct control *c, struct reduce *r, struct reduce_rec
 	m.combine.flags |= r->plan.graph.values ? MESSAGE_COMBINE_VALUES : 0;
 	memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 	m.combine.meta = r->from.meta;
-	g->call = calls_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
-			      receiver_answered, g);
+	g->call = rpc_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
+			    receiver_answered, g);
 	if (g->call == NULL) /* too many calls are open */
 		g->dirty = r->plan.held = true;
 }
@@ -103,7 +103,7 @@ void reduce_receivers_tell(struct control *c, struct reduce *r)
 
 		if (!g->dirty)
 			continue;
-		if (g->call || calls_plan_fits(c, peers_node(c, g->node)))
+		if (g->call || rpc_plan_fits(c, peers_node(c, g->node)))
 			receiver_tell(c, r, g);
 		else
 			r->plan.held = true;

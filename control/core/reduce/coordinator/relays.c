@@ -20,34 +20,34 @@ enum { FEED_LEAVES = 5 /* doublings */ };
 
 _Static_assert((int)NODES_MAX <= (int)GRAPH_SLOTS_MAX, "a set has a bit for each node");
 
-static bool feed_in(const struct reduce_set *s, uint32_t i)
+static bool relays_in(const struct reduce_set *s, uint32_t i)
 {
 	return i < GRAPH_SLOTS_MAX && s->word[i / 64] >> i % 64 & 1;
 }
 
-static void feed_set(struct reduce_set *s, uint32_t i)
+static void relays_set(struct reduce_set *s, uint32_t i)
 {
 	if (i < GRAPH_SLOTS_MAX)
 		s->word[i / 64] |= UINT64_C(1) << i % 64;
 }
 
-static void feed_unset(struct reduce_set *s, uint32_t i)
+static void relays_unset(struct reduce_set *s, uint32_t i)
 {
 	s->word[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
-static bool feed_same(const struct reduce_set *a, const struct reduce_set *b)
+static bool relays_same(const struct reduce_set *a, const struct reduce_set *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 /* The receivers by slot: as many entries as there are slots. */
-struct feed_map {
+struct relays_map {
 	struct reduce_set there;
 	struct reduce_receiver *at[GRAPH_SLOTS_MAX];
 };
 
-static uint32_t feed_slot(const struct reduce *r, uint32_t node)
+static uint32_t relays_slot(const struct reduce *r, uint32_t node)
 {
 	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
 		if (r->plan.run.slot[i].host == node)
@@ -55,13 +55,13 @@ static uint32_t feed_slot(const struct reduce *r, uint32_t node)
 	return REDUCE_NONE;
 }
 
-static void feed_put(struct feed_map *map, uint32_t slot, struct reduce_receiver *g)
+static void relays_put(struct relays_map *map, uint32_t slot, struct reduce_receiver *g)
 {
 	map->at[slot] = g;
-	feed_set(&map->there, slot);
+	relays_set(&map->there, slot);
 }
 
-static void feed_map(struct reduce *r, struct feed_map *map)
+static void relays_map(struct reduce *r, struct relays_map *map)
 {
 	memset(&map->there, 0, sizeof(map->there));
 	memset(map->at, 0, sizeof(map->at[0]) * r->plan.graph.slots);
@@ -70,15 +70,16 @@ static void feed_map(struct reduce *r, struct feed_map *map)
 		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g->slot == REDUCE_NONE)
-			g->slot = feed_slot(r, g->node);
+			g->slot = relays_slot(r, g->node);
 		if (g->slot != REDUCE_NONE)
-			feed_put(map, g->slot, g);
+			relays_put(map, g->slot, g);
 	}
 }
 
 /* The receiver that passes a segment on to `to`; NULL: its root does. */
-static const struct reduce_receiver *feed_from(const struct reduce *r, const struct feed_map *map,
-					       const struct reduce_receiver *to, uint32_t stripe)
+static const struct reduce_receiver *relays_from(const struct reduce *r,
+						 const struct relays_map *map,
+						 const struct reduce_receiver *to, uint32_t stripe)
 {
 	const struct reduce_receiver *g;
 	uint32_t slot;
@@ -88,15 +89,15 @@ static const struct reduce_receiver *feed_from(const struct reduce *r, const str
 		return NULL;
 	slot = distribution_from(&r->plan.graph, stripe, to->slot, map->there.word);
 	g = slot == GRAPH_NONE ? NULL : map->at[slot];
-	return g && !feed_in(&to->left, g->slot) ? g : NULL;
+	return g && !relays_in(&to->left, g->slot) ? g : NULL;
 }
 
 void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t node, bool silent)
 {
-	struct feed_map map;
+	struct relays_map map;
 	struct reduce_receiver *from = NULL;
 
-	feed_map(g->reduce, &map);
+	relays_map(g->reduce, &map);
 	/* by the receiver's slot: the node may be the host of another one by now */
 	for (uint32_t i = 0; i < g->reduce->plan.graph.slots; i++)
 		if (map.at[i] && map.at[i]->node == node)
@@ -104,26 +105,26 @@ void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t no
 	if (from == NULL)
 		return;
 	if (!silent)
-		feed_set(&g->lost, from->slot);
-	if (feed_in(&g->left, from->slot))
+		relays_set(&g->lost, from->slot);
+	if (relays_in(&g->left, from->slot))
 		return;
-	if (feed_same(&g->left, &g->lost) || c->now_ns >= g->back_ns) /* one may never answer */
+	if (relays_same(&g->left, &g->lost) || c->now_ns >= g->back_ns) /* one may never answer */
 		g->back_ns = c->now_ns + (FEED_BACK_NS << g->leaves);
 	g->leaves += g->leaves < FEED_LEAVES;
-	feed_set(&g->left, from->slot);
+	relays_set(&g->left, from->slot);
 	from->missed = from->dirty = true; /* its answer to COMBINE shows whether it is alive */
 }
 
-static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
-			   struct reduce_receiver *g)
+static bool relays_goes_back(const struct reduce *r, const struct relays_map *map,
+			     struct reduce_receiver *g)
 {
 	bool back = false;
 
 	for (uint32_t i = 0; i < r->plan.graph.slots; i++) {
-		if (map->at[i] == NULL || map->at[i]->missed || !feed_in(&g->left, i) ||
-		    feed_in(&g->lost, i))
+		if (map->at[i] == NULL || map->at[i]->missed || !relays_in(&g->left, i) ||
+		    relays_in(&g->lost, i))
 			continue;
-		feed_unset(&g->left, i);
+		relays_unset(&g->left, i);
 		back = true;
 	}
 	return back;
@@ -131,45 +132,45 @@ static bool feed_goes_back(const struct reduce *r, const struct feed_map *map,
 
 void reduce_feed_return(struct control *c, struct reduce *r)
 {
-	struct feed_map map;
+	struct relays_map map;
 
 	if (r->plan.graph.feeder == NULL)
 		return;
-	feed_map(r, &map);
+	relays_map(r, &map);
 	list_each(l, after, &r->out.receivers)
 	{
 		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
-		if (!g->done && !feed_same(&g->left, &g->lost) && c->now_ns >= g->back_ns)
-			g->dirty |= feed_goes_back(r, &map, g);
+		if (!g->done && !relays_same(&g->left, &g->lost) && c->now_ns >= g->back_ns)
+			g->dirty |= relays_goes_back(r, &map, g);
 	}
 	reduce_receivers_tell(c, r);
 }
 
 void reduce_feed_avoid(struct reduce_receiver *g, uint32_t node)
 {
-	feed_set(&g->avoid, node);
+	relays_set(&g->avoid, node);
 	g->dirty |= g->reduce->out.finished;
 }
 
 /* Whether the root of a segment cannot feed the receiver. */
-static bool feed_misses(const struct reduce *r, const struct reduce_receiver *to, uint32_t stripe)
+static bool relays_misses(const struct reduce *r, const struct reduce_receiver *to, uint32_t stripe)
 {
 	return !reduce_is(reduce_root(r, stripe), RUN_STARTED) ||
-	       feed_in(&to->avoid, reduce_host(reduce_root(r, stripe)));
+	       relays_in(&to->avoid, reduce_host(reduce_root(r, stripe)));
 }
 
-static bool feed_misses_any(const struct reduce *r, const struct reduce_receiver *to)
+static bool relays_misses_any(const struct reduce *r, const struct reduce_receiver *to)
 {
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
-		if (feed_misses(r, to, j))
+		if (relays_misses(r, to, j))
 			return true;
 	return false;
 }
 
 /* A node with the whole target: the same as before, if it still can feed; or REDUCE_NONE. */
-static uint32_t feed_whole(struct control *c, struct reduce *r, const struct reduce_receiver *to,
-			   uint32_t before)
+static uint32_t relays_whole(struct control *c, struct reduce *r, const struct reduce_receiver *to,
+			     uint32_t before)
 {
 	uint32_t found = REDUCE_NONE;
 
@@ -177,7 +178,7 @@ static uint32_t feed_whole(struct control *c, struct reduce *r, const struct red
 	{
 		const struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
-		if (g == to || !g->done || feed_in(&to->avoid, g->node) ||
+		if (g == to || !g->done || relays_in(&to->avoid, g->node) ||
 		    !reduce_reachable(c, g->node))
 			continue;
 		if (found == REDUCE_NONE || g->node == before)
@@ -191,57 +192,59 @@ bool reduce_feed_choose(struct control *c, struct reduce *r, struct reduce_recei
 	uint32_t before = g->whole;
 
 	g->whole = REDUCE_NONE;
-	if (r->out.finished && feed_misses_any(r, g)) {
-		g->whole = feed_whole(c, r, g, before);
+	if (r->out.finished && relays_misses_any(r, g)) {
+		g->whole = relays_whole(c, r, g, before);
 		if (g->whole == REDUCE_NONE) { /* no node is left: try all again */
 			g->avoid = (struct reduce_set){{0}};
-			if (feed_misses_any(r, g))
-				g->whole = feed_whole(c, r, g, before);
+			if (relays_misses_any(r, g))
+				g->whole = relays_whole(c, r, g, before);
 		}
 	}
 	return g->whole != before;
 }
 
-static bool feed_is_fed(const struct reduce *r, const struct feed_map *map,
-			const struct reduce_receiver *g, const struct reduce_receiver *by)
+static bool relays_is_fed(const struct reduce *r, const struct relays_map *map,
+			  const struct reduce_receiver *g, const struct reduce_receiver *by)
 {
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
-		if (feed_from(r, map, g, j) == by)
+		if (relays_from(r, map, g, j) == by)
 			return true;
 	return false;
 }
 
 void reduce_feed_changed(struct reduce *r, struct reduce_receiver *changed)
 {
-	struct feed_map map;
+	struct relays_map map;
 
 	if (r->plan.graph.feeder == NULL)
 		return;
-	feed_map(r, &map);
+	relays_map(r, &map);
 	if (changed->slot == REDUCE_NONE)
 		return;
-	feed_put(&map, changed->slot, changed); /* also one that has left */
+	relays_put(&map, changed->slot, changed); /* also one that has left */
 	list_each(l, after, &r->out.receivers)
 	{
 		struct reduce_receiver *g = list_item(l, struct reduce_receiver, link);
 
 		if (g == changed)
 			continue;
-		if (feed_in(&g->left, changed->slot)) { /* a receiver that comes back has nothing */
-			feed_set(&g->lost, changed->slot);
+		if (relays_in(&g->left,
+			      changed->slot)) { /* a receiver that comes back has nothing */
+			relays_set(&g->lost, changed->slot);
 			g->dirty = true;
 		}
-		g->dirty |= feed_is_fed(r, &map, g, changed);
+		g->dirty |= relays_is_fed(r, &map, g, changed);
 	}
 }
 
-static void feed_add(struct control *c, struct message_combine *m, const struct message_part *part)
+static void relays_add(struct control *c, struct message_combine *m,
+		       const struct message_part *part)
 {
 	c->coordinator->reduces.parts[m->count++] = *part;
 }
 
 /* Takes the same chunks from a node's copy of the target instead; REDUCE_NONE: leaves the part. */
-static void feed_pass(const struct reduce *r, struct message_part *part, uint32_t from)
+static void relays_pass(const struct reduce *r, struct message_part *part, uint32_t from)
 {
 	if (from == REDUCE_NONE)
 		return;
@@ -254,8 +257,8 @@ static void feed_pass(const struct reduce *r, struct message_part *part, uint32_
 
 /* The last chunk of the segment comes from its root, or from the node with the whole target: takes
  * it out of the rest. */
-static void feed_split(struct control *c, struct message_combine *m, struct message_part *rest,
-		       const struct reduce *r, uint32_t whole)
+static void relays_split(struct control *c, struct message_combine *m, struct message_part *rest,
+			 const struct reduce *r, uint32_t whole)
 {
 	uint64_t bytes = segment_bytes(r->from.size, r->from.chunk_bytes, r->plan.graph.segments,
 				       r->plan.graph.segments - 1);
@@ -265,8 +268,8 @@ static void feed_split(struct control *c, struct message_combine *m, struct mess
 	last.first = --rest->count;
 	last.to += last.first;
 	last.count = 1;
-	feed_pass(r, &last, whole);
-	feed_add(c, m, &last);
+	relays_pass(r, &last, whole);
+	relays_add(c, m, &last);
 }
 
 void reduce_feed_fill_message(struct control *c, struct call *call)
@@ -274,16 +277,16 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 	const struct reduce_receiver *g = call->owner;
 	struct message_combine *m = &call->message.combine;
 	struct reduce *r = g->reduce;
-	struct feed_map map;
+	struct relays_map map;
 
 	if (m->generation != r->out.generation)
 		return; /* a COMBINE of the next generation follows: this one gets none of its parts
 			 */
-	feed_map(r, &map);
+	relays_map(r, &map);
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++) {
 		const struct reduce_vertex *root = reduce_root(r, j);
-		const struct reduce_receiver *from = feed_from(r, &map, g, j);
-		uint32_t whole = feed_misses(r, g, j) ? g->whole : REDUCE_NONE;
+		const struct reduce_receiver *from = relays_from(r, &map, g, j);
+		uint32_t whole = relays_misses(r, g, j) ? g->whole : REDUCE_NONE;
 		struct message_part part = {
 			.id = root->id, .generation = root->generation, .node = reduce_host(root)};
 
@@ -292,8 +295,8 @@ void reduce_feed_fill_message(struct control *c, struct call *call)
 		part.to = r->plan.graph.segment[j].first;
 		part.count = r->plan.graph.segment[j].count;
 		if (r->plan.graph.feeder && j == r->plan.graph.segments - 1)
-			feed_split(c, m, &part, r, whole);
-		feed_pass(r, &part, from ? from->node : whole);
-		feed_add(c, m, &part);
+			relays_split(c, m, &part, r, whole);
+		relays_pass(r, &part, from ? from->node : whole);
+		relays_add(c, m, &part);
 	}
 }

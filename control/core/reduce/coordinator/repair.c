@@ -76,7 +76,7 @@ static void repair_restart(struct control *c, struct reduce *r, uint32_t v)
 
 	r->plan.run.vertex[v] &= (uint8_t)~RUN_RESTART;
 	r->plan.repaired = true;
-	calls_cancel(c, p->call);
+	rpc_cancel(c, p->call);
 	p->call = NULL;
 	if (r->plan.graph.vertex[v].op != GRAPH_SUM)
 		return;

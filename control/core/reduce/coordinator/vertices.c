@@ -136,7 +136,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 
 	r->plan.run.vertex[v] &= (uint8_t)~RUN_DIRTY;
 	p->watched = false;
-	calls_cancel(c, p->call);
+	rpc_cancel(c, p->call);
 	m.combine.id = p->id;
 	m.combine.generation = p->generation;
 	m.combine.target = r->by_id.id;
@@ -155,8 +155,8 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 		memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));
 		m.combine.meta = r->from.meta;
 	}
-	p->call = calls_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
-			      c->config.call_ns, reduce_combine_answered, p);
+	p->call = rpc_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
+			    c->config.call_ns, reduce_combine_answered, p);
 	if (p->call == NULL) { /* too many calls are open */
 		r->plan.run.vertex[v] |= RUN_DIRTY;
 		r->plan.held = true;
@@ -183,7 +183,7 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 /* Whether a dirty vertex can be told now. One that is being told gives its place up. */
 static bool reduce_tell_fits(struct control *c, struct reduce *r, const struct reduce_vertex *p)
 {
-	if (p->call || calls_plan_fits(c, peers_node(c, reduce_host(p))))
+	if (p->call || rpc_plan_fits(c, peers_node(c, reduce_host(p))))
 		return true;
 	r->plan.held = true;
 	return false;
@@ -223,7 +223,7 @@ void reduce_tell_more(struct control *c, struct reduce *r)
 	for (; r->plan.next < r->plan.graph.vertices; r->plan.next++) {
 		struct reduce_vertex *p = &r->plan.vertex[r->plan.next];
 
-		if (calls_plans_full(c))
+		if (rpc_plans_full(c))
 			return;
 		/* one whose node has too many waits for the watchdog: that node may be dead */
 		if (reduce_is(p, RUN_DIRTY) && reduce_is(p, RUN_STARTED) &&

@@ -11,7 +11,7 @@
 
 enum { WATCH_ROOTS = 4 /* are told at a time */ };
 
-static bool watch_filled(const struct reduce *r)
+static bool watchdog_filled(const struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->plan.graph.slots; i++)
 		if (r->plan.run.slot[i].has < r->plan.graph.slot[i].wants)
@@ -19,7 +19,7 @@ static bool watch_filled(const struct reduce *r)
 	return r->plan.graph.slots > 0;
 }
 
-static void watch_root(struct control *c, struct reduce *r, struct reduce_vertex *p, bool tell)
+static void watchdog_root(struct control *c, struct reduce *r, struct reduce_vertex *p, bool tell)
 {
 	if (!reduce_is(p, RUN_STARTED) || reduce_is(p, RUN_DONE))
 		return;
@@ -36,16 +36,16 @@ static void watch_root(struct control *c, struct reduce *r, struct reduce_vertex
 	p->watched = true;
 }
 
-static void watch_roots(struct control *c, struct reduce *r)
+static void watchdog_roots(struct control *c, struct reduce *r)
 {
 	uint32_t turns = (r->plan.graph.segments + WATCH_ROOTS - 1) / WATCH_ROOTS;
 
 	r->watch_turn = (r->watch_turn + 1) % turns;
 	for (uint32_t j = 0; j < r->plan.graph.segments; j++)
-		watch_root(c, r, reduce_root(r, j), j % turns == r->watch_turn);
+		watchdog_root(c, r, reduce_root(r, j), j % turns == r->watch_turn);
 }
 
-static void watch_fire(struct control *c, struct timer *t)
+static void watchdog_fire(struct control *c, struct timer *t)
 {
 	struct reduce *r = list_item(t, struct reduce, watch);
 
@@ -56,8 +56,8 @@ static void watch_fire(struct control *c, struct timer *t)
 		reduce_commit_look(c, r);
 		return;
 	}
-	if (watch_filled(r))
-		watch_roots(c, r);
+	if (watchdog_filled(r))
+		watchdog_roots(c, r);
 	if (r->plan.held) /* nothing of its own was open that would send the rest */
 		reduce_tell_all(c, r);
 	reduce_feed_return(c, r);
@@ -65,5 +65,5 @@ static void watch_fire(struct control *c, struct timer *t)
 
 void reduce_watch(struct control *c, struct reduce *r)
 {
-	timers_set(&c->timers, &r->watch, c->now_ns + WATCH_NS, watch_fire);
+	timers_set(&c->timers, &r->watch, c->now_ns + WATCH_NS, watchdog_fire);
 }

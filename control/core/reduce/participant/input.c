@@ -7,22 +7,22 @@
 
 /* ---- for the ways ---------------------------------------------------------------------------- */
 
-const uint64_t *part_map(struct control *c, const struct part *p)
+const uint64_t *input_map(struct control *c, const struct part *p)
 {
 	const struct stage *s = objects_at(c, p->participant->slot)->stage;
 
 	return s ? buffers_given(c, s, p) : NULL;
 }
 
-uint32_t part_missing(struct control *c, const struct part *p)
+uint32_t input_missing(struct control *c, const struct part *p)
 {
-	const uint64_t *map = part_map(c, p);
+	const uint64_t *map = input_map(c, p);
 
 	return map ? chunks_missing(map, p->to, p->to + p->count) : p->count;
 }
 
-struct substream_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
-				  uint32_t workers)
+struct substream_range input_range(const struct control *c, const struct part *p, uint32_t lanes,
+				   uint32_t workers)
 {
 	const struct participant *k = p->participant;
 
@@ -36,13 +36,13 @@ struct substream_range part_range(const struct control *c, const struct part *p,
 	};
 }
 
-void part_unask(struct control *c, struct part *p)
+void input_unask(struct control *c, struct part *p)
 {
-	calls_cancel(c, p->call);
+	rpc_cancel(c, p->call);
 	p->call = NULL;
 }
 
-void part_let_go(struct control *c, struct part *p)
+void input_let_go(struct control *c, struct part *p)
 {
 	substreams_drop(c, &p->edges);
 	if (p->mirror)
@@ -51,41 +51,41 @@ void part_let_go(struct control *c, struct part *p)
 }
 
 /* Ends all waiting of the part: its request and its timer. */
-static void part_rest(struct control *c, struct part *p, enum part_state state)
+static void input_rest(struct control *c, struct part *p, enum part_state state)
 {
-	part_unask(c, p);
+	input_unask(c, p);
 	timers_cancel(&c->timers, &p->timer);
 	p->silent = false;
 	p->state = state;
 }
 
-void part_done(struct control *c, struct part *p)
+void input_done(struct control *c, struct part *p)
 {
 	/* its edges stay: the sender may have to repeat a chunk */
-	part_rest(c, p, PART_DONE);
+	input_rest(c, p, PART_DONE);
 	p->acked = p->participant->sum.op == 0; /* only the whole matters */
 	participant_report(c, p->participant);
 }
 
-void part_lost(struct control *c, struct part *p, int32_t status)
+void input_lost(struct control *c, struct part *p, int32_t status)
 {
-	part_rest(c, p, PART_LOST);
-	part_let_go(c, p);
+	input_rest(c, p, PART_LOST);
+	input_let_go(c, p);
 	p->status = status;
 	participant_report(c, p->participant);
 	if (p->participant->sum.op ==
 	    0) /* a receiver tries again: other nodes may have the segment */
-		part_timer(c, p, c->config.stall_ns);
+		input_timer(c, p, c->config.stall_ns);
 }
 
 /* Whether another receiver of the target feeds the part: then the coordinator can name other
  * feeders. */
-static bool part_is_passed_on(const struct part *p)
+static bool input_is_passed_on(const struct part *p)
 {
 	return p->participant->sum.op == 0 && object_id_equal(&p->id, &p->participant->by_id.id);
 }
 
-void part_later(struct control *c, struct part *p, int32_t status)
+void input_later(struct control *c, struct part *p, int32_t status)
 {
 	uint64_t pause = PART_SOON_NS << (p->attempts < 12 ? p->attempts : 12);
 	uint64_t limit = p->node->state == NODE_DOWN ? c->config.down_ns : c->config.link_ns;
@@ -93,19 +93,19 @@ void part_later(struct control *c, struct part *p, int32_t status)
 	if (p->lost_ns == 0)
 		p->lost_ns = c->now_ns;
 	if (c->now_ns - p->lost_ns >= limit) {
-		part_lost(c, p, status);
+		input_lost(c, p, status);
 		return;
 	}
-	if (part_is_passed_on(p) && c->now_ns - p->lost_ns >= PART_FED_NS && !p->silent) {
+	if (input_is_passed_on(p) && c->now_ns - p->lost_ns >= PART_FED_NS && !p->silent) {
 		p->silent = true;
 		participant_report(c, p->participant);
 	}
 	limit -= c->now_ns - p->lost_ns;
 	p->attempts++;
-	part_timer(c, p, pause < limit ? pause : limit);
+	input_timer(c, p, pause < limit ? pause : limit);
 }
 
-static void part_fire(struct control *c, struct timer *t)
+static void input_fire(struct control *c, struct timer *t)
 {
 	struct part *p = list_item(t, struct part, timer);
 
@@ -118,22 +118,22 @@ static void part_fire(struct control *c, struct timer *t)
 	case PART_LOST:
 		p->acked = false;
 		p->lost_ns = 0;
-		part_start(c, p);
+		input_start(c, p);
 		break;
 	default:
 		break;
 	}
 }
 
-void part_timer(struct control *c, struct part *p, uint64_t delay_ns)
+void input_timer(struct control *c, struct part *p, uint64_t delay_ns)
 {
-	timers_set(&c->timers, &p->timer, c->now_ns + delay_ns, part_fire);
+	timers_set(&c->timers, &p->timer, c->now_ns + delay_ns, input_fire);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
 /* Bytes of an object that has only these chunks. */
-static uint64_t part_bytes(const struct participant *k, const struct message_part *from)
+static uint64_t input_bytes(const struct participant *k, const struct message_part *from)
 {
 	uint64_t begin = (uint64_t)from->to * k->chunk_bytes;
 	uint64_t end = begin + (uint64_t)from->count * k->chunk_bytes;
@@ -141,7 +141,7 @@ static uint64_t part_bytes(const struct participant *k, const struct message_par
 	return (end < k->size ? end : k->size) - begin;
 }
 
-static void part_name(struct control *c, struct part *p, const struct message_part *from)
+static void input_name(struct control *c, struct part *p, const struct message_part *from)
 {
 	p->node = peers_node(c, from->node);
 	if (p->participant->values)
@@ -151,18 +151,18 @@ static void part_name(struct control *c, struct part *p, const struct message_pa
 	p->id = from->id;
 	p->generation = from->generation;
 	p->first = from->first;
-	p->size = from->size ? from->size : part_bytes(p->participant, from);
+	p->size = from->size ? from->size : input_bytes(p->participant, from);
 	p->stripe = from->stripe;
 }
 
-struct part *part_add(struct control *c, struct participant *k, const struct message_part *from)
+struct part *input_add(struct control *c, struct participant *k, const struct message_part *from)
 {
 	struct part *p = pool_take(&c->participant->participants.parts);
 
 	if (p == NULL)
 		return NULL;
 	p->participant = k;
-	part_name(c, p, from);
+	input_name(c, p, from);
 	p->count = from->count;
 	p->to = from->to;
 	p->index = k->count++;
@@ -171,45 +171,45 @@ struct part *part_add(struct control *c, struct participant *k, const struct mes
 	return p;
 }
 
-void part_start(struct control *c, struct part *p)
+void input_start(struct control *c, struct part *p)
 {
 	p->state = PART_LINK;
 	p->way->start(c, p);
 }
 
-void part_brought(struct control *c, struct part *p)
+void input_brought(struct control *c, struct part *p)
 {
-	if (p->state < PART_DONE && part_missing(c, p) == 0)
-		part_done(c, p);
+	if (p->state < PART_DONE && input_missing(c, p) == 0)
+		input_done(c, p);
 }
 
-void part_end(struct control *c, struct part *p)
+void input_end(struct control *c, struct part *p)
 {
-	part_rest(c, p, PART_DONE);
-	part_let_go(c, p);
+	input_rest(c, p, PART_DONE);
+	input_let_go(c, p);
 	p->acked = true;
 }
 
-void part_edge_failed(struct control *c, struct part *p, struct edge *e)
+void input_edge_failed(struct control *c, struct part *p, struct edge *e)
 {
 	if (p->state >= PART_DONE) {
 		list_remove(&e->of_owner);
 		buffers_drop_edge(c, e);
 		return;
 	}
-	part_rest(c, p, PART_LINK);
-	part_let_go(c, p);
+	input_rest(c, p, PART_LINK);
+	input_let_go(c, p);
 	p->lanes = 0; /* the node may come back with other workers */
 	p->missing = 0;
-	part_later(c, p, -EHOSTUNREACH);
+	input_later(c, p, -EHOSTUNREACH);
 }
 
-void part_restart(struct control *c, struct part *p)
+void input_restart(struct control *c, struct part *p)
 {
-	part_rest(c, p, PART_LINK);
+	input_rest(c, p, PART_LINK);
 	list_each(l, after, &p->edges) list_item(l, struct edge, of_owner)->part = NULL;
 	substreams_forget(&p->edges);
-	part_let_go(c, p);
+	input_let_go(c, p);
 	p->lanes = 0;
 	p->missing = 0; /* counts as progress: a silent stream is checked soon */
 	p->shown = 0;
@@ -220,27 +220,27 @@ void part_restart(struct control *c, struct part *p)
 
 /* Whether the part stays with its present node although the coordinator names another: most of it
  * is here, and the rest arrives. The other node may have less. */
-static bool part_stays(struct control *c, const struct part *p, const struct node *to)
+static bool input_stays(struct control *c, const struct part *p, const struct node *to)
 {
 	if (p->state == PART_STREAM && p->call == NULL && to != p->before)
-		return 2 * (uint64_t)part_missing(c, p) < p->count;
+		return 2 * (uint64_t)input_missing(c, p) < p->count;
 	return p->state == PART_LOCAL || p->state == PART_DONE;
 }
 
-void part_move(struct control *c, struct part *p, const struct message_part *from)
+void input_move(struct control *c, struct part *p, const struct message_part *from)
 {
-	if (part_stays(c, p, peers_node(c, from->node)))
+	if (input_stays(c, p, peers_node(c, from->node)))
 		return;
-	part_let_go(c, p);
-	part_restart(c, p);
+	input_let_go(c, p);
+	input_restart(c, p);
 	p->before = p->node;
-	part_name(c, p, from);
-	part_start(c, p);
+	input_name(c, p, from);
+	input_start(c, p);
 }
 
-void part_free(struct control *c, struct part *p)
+void input_free(struct control *c, struct part *p)
 {
-	part_restart(c, p);
+	input_restart(c, p);
 	list_remove(&p->of_participant);
 	pool_give(&c->participant->participants.parts, p);
 }

@@ -43,8 +43,8 @@ enum part_state {
 
 /* What differs between the ways. */
 struct part_way {
-	/* In LINK: begins to get it, or calls part_later (not now) or part_lost (never). Is called
-	 * again, for instance when a node has come up. */
+	/* In LINK: begins to get it, or calls input_later (not now) or input_lost (never). Is
+	 * called again, for instance when a node has come up. */
 	void (*start)(struct control *c, struct part *p);
 	/* Its timer, in LINK, REQUEST and STREAM. */
 	void (*fire)(struct control *c, struct part *p);
@@ -80,42 +80,42 @@ struct part {
 	bool silent; /* to report: its node does not answer */
 };
 
-struct part *part_add(struct control *c, struct participant *k, const struct message_part *from);
-void part_start(struct control *c, struct part *p);
+struct part *input_add(struct control *c, struct participant *k, const struct message_part *from);
+void input_start(struct control *c, struct part *p);
 /* Gets the missing chunks from another node, unless most are here and the rest arrives. */
-void part_move(struct control *c, struct part *p, const struct message_part *from);
+void input_move(struct control *c, struct part *p, const struct message_part *from);
 /* Frees the part; the stage that it fed goes as well. */
-void part_free(struct control *c, struct part *p);
+void input_free(struct control *c, struct part *p);
 /* Restarts it with an empty stage. */
-void part_restart(struct control *c, struct part *p);
+void input_restart(struct control *c, struct part *p);
 /* IN_DONE of one of its edges; EDGE_FAILED or refused. */
-void part_brought(struct control *c, struct part *p);
-void part_edge_failed(struct control *c, struct part *p, struct edge *e);
+void input_brought(struct control *c, struct part *p);
+void input_edge_failed(struct control *c, struct part *p, struct edge *e);
 /* Ends it: it is in, or the object is complete. Nothing is reported. */
-void part_end(struct control *c, struct part *p);
+void input_end(struct control *c, struct part *p);
 /* LOCAL: its source is deleted; the worker has lost the mirror. */
-void part_local_source_killed(struct control *c, struct part *p);
-void part_local_mirror_lost(struct control *c, struct part *p);
+void input_local_source_killed(struct control *c, struct part *p);
+void input_local_mirror_lost(struct control *c, struct part *p);
 /* Values: bytes of a PUSH or a PULL_REPLY. False: they are not of this part, or it is in. */
-bool part_value_accept(struct control *c, struct part *p, const struct message_pull *m);
+bool input_value_accept(struct control *c, struct part *p, const struct message_pull *m);
 
 /* ---- for the ways ---------------------------------------------------------------------------- */
 
-void part_timer(struct control *c, struct part *p, uint64_t delay_ns);
+void input_timer(struct control *c, struct part *p, uint64_t delay_ns);
 /* Retries after a pause that grows; LOST when it has taken too long. */
-void part_later(struct control *c, struct part *p, int32_t status);
-void part_lost(struct control *c, struct part *p, int32_t status);
+void input_later(struct control *c, struct part *p, int32_t status);
+void input_lost(struct control *c, struct part *p, int32_t status);
 /* All of it is in. */
-void part_done(struct control *c, struct part *p);
+void input_done(struct control *c, struct part *p);
 /* Cancels its request to the other node, if there is one. */
-void part_unask(struct control *c, struct part *p);
+void input_unask(struct control *c, struct part *p);
 /* Ends its streams; the chunks that have arrived stay. */
-void part_let_go(struct control *c, struct part *p);
+void input_let_go(struct control *c, struct part *p);
 /* Bitmap of its chunks that have arrived, counted as chunks of the built object; NULL: none. */
-const uint64_t *part_map(struct control *c, const struct part *p);
-uint32_t part_missing(struct control *c, const struct part *p);
+const uint64_t *input_map(struct control *c, const struct part *p);
+uint32_t input_missing(struct control *c, const struct part *p);
 /* The range of the built object that it fills, for substreams from a node with so many workers. */
-struct substream_range part_range(const struct control *c, const struct part *p, uint32_t lanes,
-				  uint32_t workers);
+struct substream_range input_range(const struct control *c, const struct part *p, uint32_t lanes,
+				   uint32_t workers);
 
 #endif

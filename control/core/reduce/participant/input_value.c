@@ -14,7 +14,7 @@
 
 enum { PART_PAUSES = 8 }; /* that double, between PULLs of an object that is still being built */
 
-static struct message_pull part_value_range(const struct part *p)
+static struct message_pull input_value_range(const struct part *p)
 {
 	const struct participant *k = p->participant;
 	uint64_t bytes = (uint64_t)p->count * k->chunk_bytes;
@@ -27,8 +27,8 @@ static struct message_pull part_value_range(const struct part *p)
 }
 
 /* The first value of a sum is copied, the others are added to it. */
-static void part_value_add(struct control *c, const struct part *p, const uint8_t *value,
-			   uint32_t bytes)
+static void input_value_add(struct control *c, const struct part *p, const uint8_t *value,
+			    uint32_t bytes)
 {
 	struct participant *k = p->participant;
 	uint8_t *at = c->memory + c->table->slot[k->slot].offset;
@@ -50,21 +50,21 @@ static void part_value_add(struct control *c, const struct part *p, const uint8_
 		push_stripe(c, k);
 }
 
-bool part_value_accept(struct control *c, struct part *p, const struct message_pull *m)
+bool input_value_accept(struct control *c, struct part *p, const struct message_pull *m)
 {
-	const struct message_pull range = part_value_range(p);
+	const struct message_pull range = input_value_range(p);
 
 	if (p->participant->done || p->state > PART_REQUEST || m->first != range.first ||
 	    m->bytes != range.bytes)
 		return false;
-	part_end(c, p); /* only the whole matters */
+	input_end(c, p); /* only the whole matters */
 	if (p->node == c->cluster->self && p->participant->sum.op != 0)
 		push_source(c, p);
-	part_value_add(c, p, m->value, m->bytes);
+	input_value_add(c, p, m->value, m->bytes);
 	return true;
 }
 
-static bool part_value_pulled(struct control *c, struct call *call, const struct message *answer)
+static bool input_value_pulled(struct control *c, struct call *call, const struct message *answer)
 {
 	struct part *p = call->owner;
 	struct message_pull pulled = call->message.pull;
@@ -75,7 +75,7 @@ static bool part_value_pulled(struct control *c, struct call *call, const struct
 	if (status == 0) {
 		pulled.value = answer->pull.value;
 		pulled.bytes = answer->pull.bytes;
-		if (part_value_accept(c, p, &pulled))
+		if (input_value_accept(c, p, &pulled))
 			return false;
 		status = -EPROTO;
 	}
@@ -84,45 +84,45 @@ static bool part_value_pulled(struct control *c, struct call *call, const struct
 		p->attempts = p->attempts < PART_PAUSES ? p->attempts : PART_PAUSES;
 	}
 	if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT)
-		part_later(c, p, status);
+		input_later(c, p, status);
 	else
-		part_lost(c, p, status);
+		input_lost(c, p, status);
 	return false;
 }
 
-static void part_value_ask(struct control *c, struct part *p)
+static void input_value_ask(struct control *c, struct part *p)
 {
 	struct message m = {.kind = MESSAGE_PULL};
 
 	p->state = PART_REQUEST;
-	m.pull = part_value_range(p);
-	p->call = calls_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns, part_value_pulled,
-			      p);
-	part_timer(c, p, p->call ? PART_SILENT_NS : control_backoff(c, 1));
+	m.pull = input_value_range(p);
+	p->call = rpc_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns, input_value_pulled,
+			    p);
+	input_timer(c, p, p->call ? PART_SILENT_NS : env_backoff(c, 1));
 }
 
-static void part_value_start(struct control *c, struct part *p)
+static void input_value_start(struct control *c, struct part *p)
 {
 	if (p->participant->done)
 		return;
 	if (!p->participant->pushed || p->node == c->cluster->self || p->node->state != NODE_UP)
-		part_value_ask(c, p);
+		input_value_ask(c, p);
 	else
-		part_timer(c, p, PUSH_KEEP_NS);
+		input_timer(c, p, PUSH_KEEP_NS);
 }
 
-static void part_value_fire(struct control *c, struct part *p)
+static void input_value_fire(struct control *c, struct part *p)
 {
 	if (p->call == NULL) {
-		part_value_ask(c, p);
+		input_value_ask(c, p);
 	} else if (p->node->state == NODE_DOWN) {
-		part_unask(c, p);
-		part_later(c, p, -EHOSTUNREACH);
+		input_unask(c, p);
+		input_later(c, p, -EHOSTUNREACH);
 	} else {
 		p->silent = true;
 		participant_report(c, p->participant);
-		part_timer(c, p, PART_SILENT_NS);
+		input_timer(c, p, PART_SILENT_NS);
 	}
 }
 
-const struct part_way part_value = {part_value_start, part_value_fire};
+const struct part_way part_value = {input_value_start, input_value_fire};

@@ -65,13 +65,13 @@ static void participant_ask_fire(struct control *c, struct timer *t)
 	struct participant *k = list_item(t, struct participant, ask);
 
 	if (!k->sealed)
-		objects_announce(c, k->slot);
+		announce_object(c, k->slot);
 }
 
 /* Whether its coordinator is a delegate, and alive. */
 static bool participant_led(const struct participant *k)
 {
-	return k->delegated && members_live(k->coordinator);
+	return k->delegated && membership_live(k->coordinator);
 }
 
 /* The shard owner knows of a coordinator. The requester may have agreed to the object without the
@@ -108,7 +108,7 @@ void participant_keep(struct control *c)
 		struct participant *k = list_item(l, struct participant, active);
 
 		if (k->hidden && !participant_led(k) &&
-		    (k->delegated || control_shard(c, &k->target) != k->coordinator))
+		    (k->delegated || ownership_shard(c, &k->target) != k->coordinator))
 			participant_give_up(c, k, false, participant_restarting);
 	}
 }

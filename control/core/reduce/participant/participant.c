@@ -142,8 +142,8 @@ void participant_report(struct control *c, struct participant *k)
 	m.combined.reduce = k->reduce;
 	if (!participant_news(k, &m.combined))
 		return;
-	k->call = calls_start(c, k->coordinator, &m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
-			      participant_acked, k);
+	k->call = rpc_start(c, k->coordinator, &m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
+			    participant_acked, k);
 	if (k->call == NULL) /* too many calls: the next COMBINE repeats it */
 		participant_unacked(k);
 }
@@ -152,10 +152,10 @@ void participant_report(struct control *c, struct participant *k)
 
 static void participant_free(struct control *c, struct participant *k)
 {
-	calls_cancel(c, k->call);
+	rpc_cancel(c, k->call);
 	timers_cancel(&c->timers, &k->lease);
 	timers_cancel(&c->timers, &k->ask);
-	list_each(l, after, &k->parts) part_free(c, list_item(l, struct part, of_participant));
+	list_each(l, after, &k->parts) input_free(c, list_item(l, struct part, of_participant));
 	pull_given_up(c, k);
 	list_remove(&k->active);
 	idmap_remove(&c->participant->participants.by_id, &k->by_id);
@@ -194,7 +194,7 @@ static void participant_drop(struct control *c, struct participant *k, bool rest
 	else
 		objects_replace(c, slot, why);
 	if (!hidden)
-		objects_disown(c, &id, generation);
+		announce_disown(c, &id, generation);
 }
 
 void participant_give_up(struct control *c, struct participant *k, bool restart, const char *why)
@@ -211,7 +211,7 @@ static void participant_seal(struct control *c, struct participant *k)
 	/* a target assembled from segments is an ordinary copy: the directory appoints the pinned
 	 * replica */
 	objects_seal(c, k->slot, k->sum.op != 0);
-	objects_announce(c, k->slot);
+	announce_object(c, k->slot);
 	if (s)
 		buffers_settle_stage(c, s);
 }
@@ -238,7 +238,7 @@ void participant_done(struct control *c, struct participant *k)
 {
 	k->done = true;
 	participant_measure(c, k);
-	list_each(l, after, &k->parts) part_end(c, list_item(l, struct part, of_participant));
+	list_each(l, after, &k->parts) input_end(c, list_item(l, struct part, of_participant));
 	if (!k->hidden && !k->withheld)
 		participant_seal(c, k);
 	else
@@ -268,7 +268,7 @@ void participant_stage_lost(struct control *c, struct participant *k)
 {
 	if (k->done)
 		return; /* all of it is in the store */
-	list_each(l, after, &k->parts) part_restart(c, list_item(l, struct part, of_participant));
+	list_each(l, after, &k->parts) input_restart(c, list_item(l, struct part, of_participant));
 	k->flows_ns = 0;
 	k->asks = k->hidden;
 	if (!k->hidden || c->attached)
@@ -297,7 +297,7 @@ void participant_node_down(struct control *c, const struct node *n)
 			if (p->state != PART_LINK || p->node != n)
 				continue;
 			timers_cancel(&c->timers, &p->timer);
-			part_start(c, p);
+			input_start(c, p);
 		}
 	}
 }
@@ -330,7 +330,7 @@ void participant_node_up(struct control *c, struct node *n)
 			struct part *p = list_item(j, struct part, of_participant);
 
 			if (p->state == PART_LINK && (p->node == n || n == c->cluster->self))
-				part_start(c, p);
+				input_start(c, p);
 		}
 		if (n == c->cluster->self)
 			participant_report(c, k);
@@ -380,7 +380,7 @@ static int participant_check(struct control *c, const struct message_combine *m)
  * and must decide about: -EAGAIN. */
 static int participant_free_id(struct control *c, const struct object_id *id)
 {
-	uint32_t slot = objects_find(c, id);
+	uint32_t slot = slots_find(c, id);
 	const struct object_slot *s;
 
 	if (slot == TABLE_SLOT_NONE)
@@ -438,11 +438,11 @@ static int participant_make(struct control *c, struct node *n, const struct mess
 	if (c->attached && !k->values)
 		participant_stage(c, k);
 	if (!k->hidden)
-		fetch_superseded(c, &m->id, slot);
+		placement_superseded(c, &m->id, slot);
 	if (k->values)
 		pull_begun(c, k); /* it feeds no readers before it is complete */
 	else
-		objects_announce(c, slot);
+		announce_object(c, slot);
 	*out = k;
 	return 0;
 }
@@ -475,15 +475,15 @@ static int participant_parts(struct control *c, struct participant *k,
 		if (p) {
 			if (!participant_is_source(p, &m->parts[i]) &&
 			    p->count == m->parts[i].count)
-				part_move(c, p, &m->parts[i]);
+				input_move(c, p, &m->parts[i]);
 			continue;
 		}
 		if (k->sum.op && k->count >= k->sum.need)
 			return -EPROTO;
-		p = part_add(c, k, &m->parts[i]);
+		p = input_add(c, k, &m->parts[i]);
 		if (p == NULL)
 			return -EAGAIN;
-		part_start(c, p);
+		input_start(c, p);
 	}
 	return 0;
 }
@@ -527,7 +527,7 @@ void participant_request(struct control *c, struct node *n, const struct message
 	int error = participant_check(c, &m->combine);
 
 	if (error == 0 && (c->table == NULL || (!(m->combine.flags & MESSAGE_COMBINE_DELEGATED) &&
-						control_shard(c, &m->combine.target) != n)))
+						ownership_shard(c, &m->combine.target) != n)))
 		error = -EAGAIN;
 	if (error == 0)
 		error = participant_find(c, n, &m->combine, &k);
@@ -581,7 +581,7 @@ void participant_finish(struct control *c, struct node *n, const struct message 
 {
 	struct message answer = {.kind = MESSAGE_REPLY, .request = m->request};
 	struct participant *k = participant_of(c, &m->combined.target);
-	uint32_t slot = c->table ? objects_find(c, &m->combined.target) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find(c, &m->combined.target) : TABLE_SLOT_NONE;
 	bool known = k && k->generation == m->combined.generation;
 
 	if (known)

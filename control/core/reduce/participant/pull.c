@@ -18,7 +18,7 @@ static struct participant *pull_participant(struct control *c, const struct mess
 /* 0 and the bytes; -ENOENT: no such object; -EAGAIN: it is not complete. */
 static int32_t pull_find(struct control *c, const struct message_pull *m, const uint8_t **value)
 {
-	uint32_t slot = c->table ? objects_find(c, &m->id) : TABLE_SLOT_NONE;
+	uint32_t slot = c->table ? slots_find(c, &m->id) : TABLE_SLOT_NONE;
 	const struct object_slot *s;
 	const struct participant *k;
 

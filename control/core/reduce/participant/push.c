@@ -3,7 +3,7 @@
 #include "core/planner/segment.h"
 #include "room.h"
 
-void pushes_carve(struct pushes *os, struct arena *a, const struct control_config *config)
+void push_carve(struct pushes *os, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&os->pool, a, sizeof(struct push), config->pushes_max);
 	os->data = arena_carve(a, (size_t)config->pushes_max * OBJECT_INLINE_MAX);
@@ -22,7 +22,7 @@ static bool push_use(struct control *c, const struct node *n, const struct messa
 
 		if (p->node == n && p->generation == m->bytes.generation &&
 		    object_id_equal(&p->id, &m->bytes.id))
-			return part_value_accept(c, p, &m->bytes) || p->state > PART_REQUEST;
+			return input_value_accept(c, p, &m->bytes) || p->state > PART_REQUEST;
 	}
 	return false;
 }
@@ -69,7 +69,7 @@ void push_begun(struct control *c, struct participant *k)
 void push_source(struct control *c, const struct part *own)
 {
 	const struct participant *k = own->participant;
-	uint32_t slot = objects_find(c, &own->id), first, count;
+	uint32_t slot = slots_find(c, &own->id), first, count;
 	const struct object_slot *s;
 	struct message m = {.kind = MESSAGE_PUSH};
 	uint32_t chunks;

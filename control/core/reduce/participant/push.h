@@ -35,7 +35,7 @@ struct pushes {
 };
 
 struct control_config;
-void pushes_carve(struct pushes *os, struct arena *a, const struct control_config *config);
+void push_carve(struct pushes *os, struct arena *a, const struct control_config *config);
 
 /* PUSH. */
 void push_received(struct control *c, struct node *n, const struct message *m);

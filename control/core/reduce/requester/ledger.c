@@ -58,21 +58,21 @@ void requester_used(struct control *c, const struct requester *r, struct message
 
 void requester_keep(struct control *c, struct requester *r)
 {
-	const struct node *owner = control_shard(c, &r->reduce.target);
+	const struct node *owner = ownership_shard(c, &r->reduce.target);
 
 	r->state = REQUESTER_KEPT;
 	list_remove(&r->link);
 	list_append(&c->requester->requesters.kept, &r->link);
 	if (r->lost_ns == 0) { /* the owner itself reported the end */
 		r->acked_by = owner->number + 1;
-		r->acked_epoch = members_epoch(c, owner);
+		r->acked_epoch = membership_epoch(c, owner);
 	}
 	c->requester->requesters.unacked |= r->lost_ns != 0;
 }
 
 void requester_forget(struct control *c, struct requester *r)
 {
-	calls_cancel(c, r->call);
+	rpc_cancel(c, r->call);
 	c->requester->requesters.sending -= r->state == REQUESTER_KEPT && r->call != NULL;
 	timers_cancel(&c->timers, &r->timer);
 	timers_cancel(&c->timers, &r->watch);
@@ -116,19 +116,18 @@ static bool ledger_acked(struct control *c, struct call *call, const struct mess
 static void ledger_send(struct control *c, struct requester *r)
 {
 	struct message m = {.kind = MESSAGE_RECALL};
-	struct node *owner = control_shard(c, &r->reduce.target);
+	struct node *owner = ownership_shard(c, &r->reduce.target);
 
 	if (r->call || r->timer.position ||
-	    (r->acked_by == owner->number + 1 && r->acked_epoch == members_epoch(c, owner)))
+	    (r->acked_by == owner->number + 1 && r->acked_epoch == membership_epoch(c, owner)))
 		return;
 	m.used.target = r->reduce.target;
-	r->call =
-		calls_start(c, owner, &m, TABLE_SLOT_NONE, c->config.directory_ns, ledger_acked, r);
+	r->call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, c->config.directory_ns, ledger_acked, r);
 	if (r->call == NULL) { /* too many: soon */
 		c->requester->requesters.unacked = true;
 		return;
 	}
-	r->call->cookie = members_epoch(c, owner);
+	r->call->cookie = membership_epoch(c, owner);
 	c->requester->requesters.sending++;
 }
 
@@ -139,7 +138,7 @@ void requesters_tell(struct control *c)
 
 void requesters_pump(struct control *c)
 {
-	if (!c->requester->requesters.unacked || !members_joined(c))
+	if (!c->requester->requesters.unacked || !membership_joined(c))
 		return;
 	c->requester->requesters.unacked = false;
 	list_each(l, after, &c->requester->requesters.kept)

@@ -46,7 +46,7 @@ void requester_set_times(struct control *c, const struct requester *r, struct me
 static void requester_end(struct control *c, struct requester *r, const struct message_used *used)
 {
 	reduce_return(c, &r->reduce, used->status ? 0 : r->generation);
-	calls_cancel(c, r->call);
+	rpc_cancel(c, r->call);
 	r->call = NULL;
 	timers_cancel(&c->timers, &r->timer);
 	timers_cancel(&c->timers, &r->watch);
@@ -119,7 +119,7 @@ static void requester_fire(struct control *c, struct timer *t)
 static void requester_rest(struct control *c, struct requester *r, enum requester_state state)
 {
 	r->state = (uint8_t)state;
-	timers_set(&c->timers, &r->timer, c->now_ns + control_backoff(c, ++r->attempts),
+	timers_set(&c->timers, &r->timer, c->now_ns + env_backoff(c, ++r->attempts),
 		   requester_fire);
 }
 
@@ -161,7 +161,7 @@ static void requester_delegate(struct control *c, struct requester *r, uint64_t 
 	if (m.flags & MESSAGE_REDUCE_ALLREDUCE)
 		requester_fail(c, r, -EPROTO,
 			       "the owner runs another version: run one version on all nodes");
-	else if (control_shard(c, &m.target) == c->cluster->self)
+	else if (ownership_shard(c, &m.target) == c->cluster->self)
 		requester_rest(c, r, REQUESTER_ASK);
 	else if (reduce_delegate_begin(c, &m, before))
 		requester_accept(c, r);
@@ -302,8 +302,8 @@ static void requester_tell_failed(struct control *c, const struct message_used *
 	recall.used.node = MESSAGE_NODE_NONE;
 	if (m->status == -EAGAIN) /* no room; followers would take -EAGAIN for "not yet" */
 		recall.used.status = -ENOSPC;
-	calls_start(c, control_shard(c, &m->target), &recall, TABLE_SLOT_NONE,
-		    c->config.directory_ns, requester_let_go, NULL);
+	rpc_start(c, ownership_shard(c, &m->target), &recall, TABLE_SLOT_NONE,
+		  c->config.directory_ns, requester_let_go, NULL);
 }
 
 static bool requester_looked(struct control *c, struct call *call, const struct message *answer)
@@ -354,7 +354,7 @@ static struct call *requester_finish(struct control *c, struct requester *r, uin
 	m.combined.target = r->reduce.target;
 	m.combined.generation = r->generation;
 	m.combined.part_node = MESSAGE_NODE_NONE;
-	return calls_start(c, peers_node(c, r->holder), &m, TABLE_SLOT_NONE, timeout_ns, end, r);
+	return rpc_start(c, peers_node(c, r->holder), &m, TABLE_SLOT_NONE, timeout_ns, end, r);
 }
 
 static struct call *requester_call(struct control *c, struct requester *r)
@@ -367,15 +367,15 @@ static struct call *requester_call(struct control *c, struct requester *r)
 	/* a request from before a restart of this control process had another number */
 	m.reduce.asked = r->resumed && r->attempts == 0 ? 0 : r->reduce.asked;
 	if (r->state == REQUESTER_FOLLOW)
-		return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
-				   UINT64_MAX, requester_reduced, r);
+		return rpc_start(c, ownership_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
+				 UINT64_MAX, requester_reduced, r);
 	if (r->state == REQUESTER_FINISH)
 		return requester_finish(c, r, c->config.link_ns, requester_finished);
 	if (r->state == REQUESTER_LOOK) {
 		m = (struct message){.kind = MESSAGE_STAT};
 		m.object.id = r->reduce.target;
-		return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
-				   grace, requester_looked, r);
+		return rpc_start(c, ownership_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
+				 grace, requester_looked, r);
 	}
 	m.kind = MESSAGE_REDUCE;
 	m.reduce = r->reduce;
@@ -384,9 +384,9 @@ static struct call *requester_call(struct control *c, struct requester *r)
 		m.reduce.flags |= MESSAGE_REDUCE_RESTART;
 	if (reduce_is_delegate(c, &r->reduce))
 		m.reduce.flags |= MESSAGE_REDUCE_RESTART | MESSAGE_REDUCE_DELEGATED;
-	return calls_start(c, control_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
-			   left > UINT64_MAX - grace ? UINT64_MAX : left + grace,
-			   requester_answered, r);
+	return rpc_start(c, ownership_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
+			 left > UINT64_MAX - grace ? UINT64_MAX : left + grace, requester_answered,
+			 r);
 }
 
 /* ---- whether the coordinator lives ---------------------------------------------------------- */
@@ -397,7 +397,7 @@ static bool requester_probed(struct control *c, struct call *call, const struct 
 {
 	call->node->probing = false;
 	if (answer == NULL)
-		members_suspect(c, call->node);
+		membership_suspect(c, call->node);
 	return false;
 }
 
@@ -408,8 +408,8 @@ static void requester_watch_fire(struct control *c, struct timer *t)
 	struct node *n = r->call ? r->call->node : c->cluster->self;
 
 	if (n != c->cluster->self && !n->probing && c->attached)
-		n->probing = calls_start(c, n, &m, TABLE_SLOT_NONE, c->config.silence_ns / 2,
-					 requester_probed, NULL) != NULL;
+		n->probing = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.silence_ns / 2,
+				       requester_probed, NULL) != NULL;
 	requester_watch(c, r);
 }
 
@@ -459,7 +459,7 @@ static void requester_settle(struct control *c, struct requester *r)
 	requester_finish(c, r, c->config.call_ns, requester_let_go);
 	if (r->state == REQUESTER_FOLLOW)
 		return;
-	calls_cancel(c, r->call);
+	rpc_cancel(c, r->call);
 	timers_cancel(&c->timers, &r->timer);
 	requester_accept(c, r);
 }
@@ -476,7 +476,7 @@ static int32_t requester_agree(struct control *c, struct node *n, const struct m
 		return other ? -ESTALE : -ENOENT;
 	if (requester_agreed(r))
 		return r->generation == m->generation ? 0 : -ESTALE;
-	if (control_shard(c, &m->target) != n || peers_node(c, m->node) == NULL)
+	if (ownership_shard(c, &m->target) != n || peers_node(c, m->node) == NULL)
 		return -EAGAIN;
 	requester_note(r, m);
 	r->holder = m->node;
@@ -519,9 +519,10 @@ void requester_refused(struct control *c, const struct message_used *m)
 
 	if (r == NULL || !r->proposed)
 		return;
-	r->doubted |= control_shard(c, &m->target) == c->cluster->self; /* another one was asked */
+	r->doubted |=
+		ownership_shard(c, &m->target) == c->cluster->self; /* another one was asked */
 	requester_give_up(c, r);
-	calls_cancel(c, r->call);
+	rpc_cancel(c, r->call);
 	r->call = NULL;
 	r->retried = true;
 	requester_rest(c, r, REQUESTER_ASK);
@@ -534,7 +535,7 @@ void requester_own_failed(struct control *c, const struct message_used *m)
 	if (r && requester_agreed(r))
 		return;
 	if (r) { /* REDUCED ends here, and the RECALL may need its place among the calls */
-		calls_cancel(c, r->call);
+		rpc_cancel(c, r->call);
 		r->call = NULL;
 	}
 	requester_tell_failed(c, m);
@@ -570,7 +571,7 @@ static struct requester *requester_new(struct control *c, const struct message_r
 	memcpy(own, reduce->sources, sizeof(*own) * reduce->count);
 	r->reduce = *reduce;
 	r->reduce.sources = own;
-	r->reduce.asked = control_random(c);
+	r->reduce.asked = env_random(c);
 	r->until_ns = reduce->timeout_ns > UINT64_MAX - 1 - c->now_ns
 			      ? UINT64_MAX
 			      : c->now_ns + reduce->timeout_ns;

@@ -60,7 +60,7 @@ struct requester {
 	uint32_t holder;     /* node that has built it */
 	uint32_t attempts;
 	uint32_t acked_by;		       /* number + 1 of the owner that knows of the end */
-	uint64_t acked_epoch;		       /* members_epoch of that owner then */
+	uint64_t acked_epoch;		       /* membership_epoch of that owner then */
 	uint8_t used[MESSAGE_SOURCES_MAX / 8]; /* bit per source of the result */
 	struct requester_doubt doubt;
 	uint8_t state;
