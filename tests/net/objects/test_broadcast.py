@@ -119,7 +119,7 @@ def stat_shows_the_tree():
         set_rate(cluster, 0, 50)
         for node, child in enumerate(gets, 1):
             end_get(child, directory / f"got-{node}", expected)
-        assert stat(cluster, 2, "tree")["copies"] == count
+        netlib.until(lambda: stat(cluster, 2, "tree")["copies"], lambda copies: copies == count, "copies")
 
 
 def wait_until_down(cluster, *nodes):

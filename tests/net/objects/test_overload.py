@@ -52,6 +52,12 @@ def connected(cluster):
                nodes.socket_flags(path, cluster.pid(0, "control")))
 
 
+def spent_in_a_second(pid):
+    before = process.cpu_seconds(pid)
+    time.sleep(1)
+    return process.cpu_seconds(pid) - before
+
+
 def more_clients_than_descriptors():
     """Control turns them away without spinning, and lives."""
     netlib.need_daemons()
@@ -68,10 +74,8 @@ def more_clients_than_descriptors():
             held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             held[-1].connect(path)
         time.sleep(0.5)
-        before = process.cpu_seconds(pid)
-        time.sleep(1)
-        spent = process.cpu_seconds(pid) - before
-        assert spent < 0.2, f"it spent {spent:.2f} s of a second"
+        spent = netlib.measured(lambda: spent_in_a_second(pid), lambda spent: spent < 0.2)
+        assert spent[-1] < 0.2, f"it spent {spent} s of a second"
         assert cluster.run(0, "sarissa", "ls", timeout=20).returncode != 0
         for one in held:
             one.close()
@@ -246,11 +250,14 @@ def many_small_gets_while_a_directory_stands_still():
                 break
         else:
             raise AssertionError(f"stopped {STOPS} times, and control has not noticed")
-        doctor = cluster.run(2, "sarissa", "doctor").stdout
-        assert "more than 100 ms" in doctor, doctor  # in its sleep, or in a turn
-        lines = cluster.must(2, "sarissa", "status", "--counters", "--json").splitlines()
-        control = next(v["control"] for v in map(json.loads, lines) if "control" in v)
-        assert control["ticks_late"] + control["turns_long"] > 0, control
+        def counted():
+            lines = cluster.must(2, "sarissa", "status", "--counters", "--json").splitlines()
+            return next(v["control"] for v in map(json.loads, lines) if "control" in v)
+
+        # in its sleep, or in a turn
+        netlib.until(counted, lambda control: control["ticks_late"] + control["turns_long"] > 0, "it is counted")
+        netlib.until(lambda: cluster.run(2, "sarissa", "doctor").stdout, lambda told: "more than 100 ms" in told,
+                     "doctor tells of it")
 
     return many_gets_at_one_node(2000, stop)
 

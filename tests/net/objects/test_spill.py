@@ -74,10 +74,13 @@ def twice_the_store():
             done = put(cluster, file, i)
             assert done.returncode == 0, done.stderr
         put_s = time.monotonic() - begin
-        counted = until(cluster, lambda v: v["spill_objects"] == len(list(folder.glob("*.spill"))),
-                        "the files are counted")
+        def is_told():
+            told = cluster.must(0, "sarissa", "status")
+            return f" {len(list(folder.glob('*.spill')))} objects in files" in told
+
+        netlib.wait_for(is_told, netlib.PATIENCE_S, "the files are counted")
+        counted = values(cluster)
         assert counted["spill_objects"] >= COUNT // 2 and counted["spill_errors"] == 0, counted
-        assert f"{counted['spill_objects']} objects in files" in cluster.must(0, "sarissa", "status")
         begin = time.monotonic()
         for i in range(COUNT):
             cluster.must(i % 2, "sarissa", "get", f"o{i}", out, "--timeout", 30)
@@ -126,7 +129,7 @@ def a_disk_that_fails_is_named():
                 f.seek(MIB)
                 f.write(b"x" * 4096)
             failed = [done.stderr for i in range(kept) if
-                      (done := cluster.run(0, "sarissa", "get", f"o{i}", out, "--timeout", 2)).returncode]
+                      (done := cluster.run(0, "sarissa", "get", f"o{i}", out, "--timeout", 20)).returncode]
             assert len(failed) == 1 and "damaged" in failed[0], failed
         refused = cluster.run(0, nodes.binary("control"), "--nodes", "10.0.0.1", "--rundir", directory,
                               "--spill", directory / "none")

@@ -75,8 +75,12 @@ def lost(net, source, port):
     net.must(source, sys.executable, "-c", "import socket, sys\n"
              "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
              "for _ in range(10): s.sendto(b'x', (sys.argv[1], 7400))", network.node_ip(*port))
-    made = json.loads(net.verb("status", "--json"))["members"][port[0]]["rails"][port[1]]["faults"]["to"]
-    return made and made["lost"]
+
+    def taken():
+        made = json.loads(net.verb("status", "--json"))["members"][port[0]]["rails"][port[1]]["faults"]["to"]
+        return made and made["lost"]
+
+    return netlib.until(taken, lambda lost: lost in (None, 10), "packets lost")
 
 
 def links(net):
@@ -90,13 +94,14 @@ def ports_of_a_bcube_fail_one_by_one():
     with Net("bcube:2,1", daemons=False) as net:
         net.check_all()
         # a neighbour answers itself; the others by one relay; the rail that is no neighbour's by two
-        lives = [net.pings(0, port) for port in ((1, 0), (2, 1), (3, 0), (3, 1), (2, 0), (1, 1))]
-        assert lives == [64, 64, 63, 63, 62, 62], lives
+        for port, ttl in (((1, 0), 64), ((2, 1), 64), ((3, 0), 63), ((3, 1), 63), ((2, 0), 62), ((1, 1), 62)):
+            netlib.until(lambda: net.pings(0, port), lambda lives: lives == ttl, f"time to live of an answer of {port}")
         net.verb("link", 1, "down", "--rail", 1)
         assert {port for port, state in links(net).items() if state == "down"} == {(1, 1)}
-        assert net.pings(0, (1, 1)) is None and net.pings(0, (1, 0)) == 64
+        netlib.until(lambda: net.pings(0, (1, 0)), lambda ttl: ttl == 64, "time to live")
+        assert net.pings(0, (1, 1)) is None
         net.verb("link", 1, "up", "--rail", 1)
-        assert net.pings(0, (1, 1)) == 62
+        netlib.until(lambda: net.pings(0, (1, 1)), lambda ttl: ttl == 62, "time to live")
         net.verb("fault", 3, "--loss", 100, "--rail", 1)
         assert lost(net, 1, (3, 1)) == 10 and lost(net, 2, (3, 0)) is None
         net.verb("fault", "all")
@@ -128,8 +133,9 @@ def sums_cross_direct_links(net, directory):
 
 
 def last_plan(net):
-    """What each node shows of the plan of the only allreduce: it asks the coordinator."""
-    shown = [json.loads(net.must(node, "sarissa", "plan", "--last", "--json")) for node in range(net.count)]
+    """What each node shows of the plan of the only allreduce, when it is over: it asks the coordinator."""
+    shown = [netlib.until(lambda: json.loads(net.must(node, "sarissa", "plan", "--last", "--json")),
+                          lambda plan: plan["measured_ns"] > 0, "the plan") for node in range(net.count)]
     plan = shown[0]
     for other in shown:
         assert all(other[key] == plan[key] for key in ("planner", "coordinator", "bytes", "predicted_ns")), shown
