@@ -167,8 +167,9 @@ def rounds_by_switch(cluster, members, more):
 
 def rounds_after_switch(cluster, members):
     """The switch dies in the middle of rounds."""
+    begun = shown(cluster)["round"]
+
     def kill():
-        begun = shown(cluster)["round"]
         netlib.wait_for(lambda: shown(cluster)["round"] > begun + 2, netlib.PATIENCE_S, "rounds go on")
         os.kill(process.alive(nodes.switch_file(cluster.config, "pid")), signal.SIGKILL)
 
