@@ -131,8 +131,8 @@ def test_a_signal_ends_them(node):
                      lambda: node.get("never"), lambda: node.reader("never"), lambda: node.broadcast("never"),
                      lambda: node.get("never", timeout=3600)):
             begin = time.monotonic()
-            signal.setitimer(signal.ITIMER_REAL, 0.02)
             with pytest.raises(Stop):
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
                 call()
             assert time.monotonic() - begin < 20
     finally:

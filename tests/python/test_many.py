@@ -134,6 +134,6 @@ def test_close_ends_waits_of_all_connections(local, names):
     begun = waits(node, 1, ends)
     more = node.gather([names[0]] * 2500)
     node.close()
-    begun[0].join(10)
+    begun[0].join(60)
     assert len(ends) == 1 and isinstance(ends[0], sarissa.Closed)
     del held, more

@@ -83,7 +83,7 @@ def restart(cluster, node, pause=0.0, daemon="control"):
 
 WAIT = """
 step("begun")
-view = node.get("late", timeout=20, raw=True)
+view = node.get("late", timeout=60, raw=True)
 say(bytes(view[:5]).decode())
 try:
   node.get("never", timeout=1, raw=True)
@@ -144,7 +144,7 @@ def what_is_being_created_outlives_control():
     with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:
         task = Task(cluster, 0, CREATE)
         task.expect("half")
-        reader = cluster.start(1, "sarissa", "get", "half", directory / "got", "--timeout", 30)
+        reader = cluster.start(1, "sarissa", "get", "half", directory / "got", "--timeout", netlib.PATIENCE_S)
         netlib.until_waiting(cluster, 1)
         restart(cluster, 0)
         again = cluster.run(1, "sarissa", "put", "half", "/dev/null", timeout=20)
@@ -154,7 +154,7 @@ def what_is_being_created_outlives_control():
         restart(cluster, 0)
         task.go_on()
         expected = task.heard()
-        assert reader.wait(timeout=40) == 0, "the reader elsewhere has not got it"
+        assert reader.wait(timeout=netlib.TASK_S) == 0, "the reader elsewhere has not got it"
         got = netlib.hashlib.sha256((directory / "got").read_bytes()).hexdigest()
         assert got == expected, "other bytes"
         task.go_on()
@@ -191,11 +191,11 @@ def what_a_dead_client_was_creating_goes():
 
 
 REDUCE = """
-node.reduce("sum", ["a", "b"], dtype="u8", timeout=30)
+node.reduce("sum", ["a", "b"], dtype="u8", timeout=60)
 step("asked")
-names = node.reduce_sources("sum", timeout=30)
+names = node.reduce_sources("sum", timeout=60)
 say(len(names))
-view = node.get("sum", timeout=30, raw=True)
+view = node.get("sum", timeout=60, raw=True)
 say(f"{view[0]} {view[len(view) - 1]} {len(view)}")
 """
 

@@ -47,10 +47,10 @@ def a_get_waits_for_the_put():
     netlib.need_daemons()
     with Cluster(2, "--store", 64, *OPTIONS) as cluster, netlib.scratch() as directory:
         netlib.make_file(directory / "sent", 300000)
-        child = cluster.start(1, "sarissa", "get", "later", directory / "got", "--timeout", 30)
+        child = cluster.start(1, "sarissa", "get", "later", directory / "got", "--timeout", netlib.PATIENCE_S)
         netlib.until_waiting(cluster, 1)
         cluster.must(0, "sarissa", "put", "later", directory / "sent")
-        assert child.wait(timeout=40) == 0
+        assert child.wait(timeout=netlib.TASK_S) == 0
         assert netlib.digest_of(directory / "got") == netlib.digest_of(directory / "sent")
 
 

@@ -192,7 +192,7 @@ def what_is_there_at_the_deadline_suffices():
                 put(cluster, directory, node, f"s{node}", pack("f32", sources[node]))
             done = reduce(cluster, 0, "mean", *names(NODES), "--op", "avg", "--deadline", "0.4",
                           "--min", "2", "--timeout", "30")
-            assert done["used"] == ["s1", "s3"] and 4e8 <= done["duration_ns"] < 3e9, done
+            assert done["used"] == ["s1", "s3"] and 4e8 <= done["duration_ns"] < 15e9, done  # half of the timeout
             put(cluster, directory, 0, "s0", pack("f32", sources[0]))
             check(cluster, directory, 2, "mean", expected("avg", "f32", [sources[1], sources[3]]))
             done = reduce(cluster, 2, "three", *names(NODES), "--deadline", "0")

@@ -291,7 +291,8 @@ static void waits_say_for_what(void **state)
 		shell("$CLI get nothing out 2> 1.said & a=$!; "
 		      "$CLI get half - --timeout 500 2> 2.said > part & b=$!; "
 		      "for i in $(seq 3000); do test -s 1.said && test -s 2.said && break; "
-		      "sleep 0.02; done; kill $a $b; wait $a $b 2>/dev/null; cat 1.said 2.said"),
+		      "sleep 0.02; done; kill $a $b; wait $a $b 2>/dev/null; "
+		      "cat 1.said 2.said | sed 's/for [5-9] s/for 5 s/'"), /* on a busy machine */
 		0);
 	assert_string_equal(output,
 			    "sarissa: nothing: waiting for 5 s: nobody has put it (--timeout S "

@@ -193,7 +193,7 @@ static void a_member_pushes_and_pulls(void **state)
 	put_object(c, ".group/g/r/3", numbers, 16);
 	put_object(c, ".group/g/d/3", "c 1f 1 0 2\nc 20 1 4 3\n", 22);
 	assert_int_equal(sar_submit_group_pull(q, m, -1, &result, 5), -EINVAL);
-	assert_int_equal(sar_submit_group_pull(q, m, 1000 * ms, &result, 5), 0);
+	assert_int_equal(sar_submit_group_pull(q, m, 20000 * ms, &result, 5), 0);
 	done = one(q, SAR_OP_GROUP_PULL, 0);
 	assert_int_equal(done.value, 3);
 	assert_memory_equal(done.buffer.data, numbers, 16);
@@ -321,7 +321,7 @@ static void a_queue_that_is_closed_gives_members_back(void **state)
 	EXPECT_STEPS(GROUP_PULL, GROUP_JOIN, GROUP_LEAVE);
 	owner.round = 1;
 	put_object(c, ".group/g/r/1", numbers, 16);
-	assert_int_equal(sar_group_pull(m, 1000 * ms, &result), 0);
+	assert_int_equal(sar_group_pull(m, 20000 * ms, &result), 0);
 	sar_release(c->s, &result.buffer);
 	assert_int_equal(sar_queue_open(c->s, 8, &q), 0);
 	assert_int_equal(sar_submit_group_leave(q, m, 5), 0);
@@ -506,7 +506,7 @@ static void a_result_of_a_part_is_not_got_again(void **state)
 		owner.attempt = i == 0 ? GROUP_BY_SWITCH : 0;
 		if (i == 1) /* the nodes have made it, and the other one goes */
 			put_object(c, ".group/g/r/3", numbers, 16);
-		assert_int_equal(sar_submit_group_pull(q, m, 1000 * ms, &result, 5), 0);
+		assert_int_equal(sar_submit_group_pull(q, m, 20000 * ms, &result, 5), 0);
 		done = one(q, SAR_OP_GROUP_PULL, 0);
 		assert_memory_equal(done.buffer.data, numbers, 16);
 		assert_int_equal(result.through, i == 0);

@@ -826,7 +826,7 @@ static void closed_with_all_under_way(void **state)
 	sar_queue_close(q);
 	free(data);
 	sar_buffer b; /* answers come first: the late ones have been dealt with */
-	assert_int_equal(sar_get(c->s, number_id(3), 1000 * ms, &b), 0);
+	assert_int_equal(sar_get(c->s, number_id(3), 20000 * ms, &b), 0);
 	sar_release(c->s, &b);
 	assert_int_equal(sar_delete(c->s, number_id(3)), 0);
 	for (int i = 0; i < 60000 && atomic_load(&c->fake.aborts) < 2; i++)
