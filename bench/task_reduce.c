@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The verbs of bench/task that reduce. task.c calls them with the words of a line; each prints one
+ * line.
+ */
 #include <stdio.h>
 #include <string.h>
 

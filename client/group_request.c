@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests of groups, as control reads them, and its answers. Synchronous calls and queues fill and
+ * read them here. Sends nothing.
+ */
 #include "group.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sar_id_of and sar_version.
+ */
 #include <string.h>
 #include <xxhash.h>
 #include "sarissa/sarissa.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of a queue's operations: those that are due at a time, and those with a number of the user.
+ * queue.c and the files of the operations call it with the queue's lock held.
+ */
 #include "deadline.h"
 #include "queue.h"
 

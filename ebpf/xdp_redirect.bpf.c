@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * XDP program of an AF_XDP port: packets to our address and UDP ports go to the socket of their
+ * queue; all else goes on to the kernel. dataplane/io/ports/xdp.c loads it and fills the maps.
+ */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two endpoints of the dataplane in one thread, over net_ring: objects and sums from one to the
+ * other, timed by stage. dataplane.c calls it. Knows no kernel device.
+ */
 #include "dataplane_end.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The reduce kernels as control calls them for small values: include/internal/reduce_kernel.h
+ * declares these functions. Linked into control; the dataplane calls kernel.h directly.
+ */
 #include "internal/reduce_kernel.h"
 #include "kernel.h"
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Commands of control to the engine: one function per kind of record, which checks the record in
+ * full before anything changes. A refused record is answered by an event. Called by the worker loop
+ * and the simulator through engine_command.
+ */
 #include "conn.h"
 #include "event.h"
 #include "in_edge.h"

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets that arrive, one function per packet type. Each finds the connection, has the packet
+ * checked, takes what it carries and marks its number. Types CHUNK and ACK have the connection
+ * first, as their CRC covers what only both ends know of it. The frames of a PAYLOAD packet are
+ * frame.c's, packets outside of connections handshake.c's. docs/architecture.md, 3, has the path of
+ * a chunk.
+ */
 #include "ack.h"
 #include "frame.h"
 #include "handshake.h"
@@ -6,13 +13,6 @@
 #include "loss.h"
 #include "path.h"
 #include "sent.h"
-
-/*
- * What arrives. One function per packet type: each finds the connection, has the packet checked,
- * takes what it carries and marks its number. Types CHUNK and ACK have the connection first, as
- * their CRC covers what only both ends know of it. The frames of a PAYLOAD packet are frame.c's,
- * packets outside of connections handshake.c's. docs/architecture.md, 3, has the path of a chunk.
- */
 
 static uint64_t receive_cycles(const struct engine *e)
 {

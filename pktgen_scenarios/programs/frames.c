@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ethernet frames of each kind of traffic: right ones, shortened ones, rubbish, from many senders.
+ * packets.c calls it and sends them. Knows the wire format from dataplane/core/wire.h.
+ */
 #include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>

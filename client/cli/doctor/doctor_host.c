@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * doctor's checks of the machine: huge pages, kernel, locked memory, CPU frequency. doctor.c calls
+ * doctor_check_host. Reads /proc and /sys only; needs no node.
+ */
 #include "doctor.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * doctor's checks of this node: its port, link and MTU, and which other nodes it sees. doctor.c
+ * calls doctor_check_node. Asks control through the library and reads the dataplane's counters.
+ */
 #include "doctor.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One sample of `sarissa top`: nodes, groups and counters at one moment, and what changed since the
+ * sample before. top.c calls it once a second; top_show.c prints it.
+ */
 #include "top.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A sample of `sarissa top` as text for a terminal and as a JSON object. top.c calls it;
+ * top_sample.c made the sample. Asks no node.
+ */
 #include "top.h"
 
 #include <inttypes.h>

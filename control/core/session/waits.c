@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests of clients whose answer comes later: each is a struct wait, with a timer and a list of
+ * the object that it waits for. The other files of session start and end waits. Bounded per
+ * session, per user and for all; must not know how an object comes here.
+ */
 #include <errno.h>
 #include "core/base/text.h"
 #include "core/lease/room.h"

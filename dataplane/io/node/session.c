@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A session of one control process: the memory of both sides is mapped, the workers serve it, and
+ * all of it is let go when that process has gone. Called by node.c on the main thread; workers only
+ * read `wanted`.
+ */
 #include "node.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory for packets: how many buffers of which size a port needs, in how many MiB, and the pools
+ * of packet buffers themselves. Called by eal.c and the ports at the start. Must not know what
+ * packets carry.
+ */
 #include "port.h"
 
 #include <rte_ether.h>

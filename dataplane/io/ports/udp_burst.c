@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many of the packets to send next fit one call with segmentation off-load: one address, one
+ * codepoint, equal lengths. Called by udp_tx.c. Pure.
+ */
 #include "udp.h"
 
 static unsigned udp_burst_length(const struct packet_out *p)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The port of kernel UDP sockets: finds the interface and the MTU of its address, opens and sets up
+ * the sockets of each worker, closes them. Called by port.c; udp_rx.c and udp_tx.c move the
+ * packets.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What --verbose prints of a run with control: messages, records, deaths, log lines, with the
+ * virtual time. full.c calls it.
+ */
 #include "full.h"
 
 #include <stdio.h>

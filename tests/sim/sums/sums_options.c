@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The options of sums: their text, and their check. sums.c calls it.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Jobs of a swarm without control: which object goes from which node to which others, when they are
+ * given up, and whether all have ended. swarm_run.c calls it.
+ */
 #include "swarm.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The scenarios of the swarm without control, and one run of one of them: draws the network, work
+ * and faults from the seed, steps the nodes, and judges the end. swarm.c calls it.
+ */
 #include "swarm.h"
 
 #include <stdio.h>
