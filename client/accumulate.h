@@ -2,7 +2,7 @@
 /*
  * Combines two arrays in this process: for member 0 of a round at a switch, which adds the total
  * before to its own contribution (group_switch.c). The same rules as the dataplane's kernels
- * (docs/kernels.md); no instruction set. Pure.
+ * (docs/developer/kernels.md); no instruction set. Pure.
  */
 #ifndef SARISSA_CLIENT_ACCUMULATE_H
 #define SARISSA_CLIENT_ACCUMULATE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The aggregator of docs/aggregation.md as an XDP program on the ports of a bridge: sums of i32,
- * and of blocks of f32. Packets, slots and answers are those of dataplane/core/aggregate.c; a test
- * compares the two. What is not for it goes on to the bridge.
+ * The aggregator of docs/user/aggregation.md as an XDP program on the ports of a bridge: sums of
+ * i32, and of blocks of f32. Packets, slots and answers are those of dataplane/core/aggregate.c; a
+ * test compares the two. What is not for it goes on to the bridge.
  *
  * There is no timer: a deadline is looked at when a packet of its chunk comes, and members that
  * wait ask again every few milliseconds. A slot is changed under its lock.

@@ -2,7 +2,7 @@
 /*
  * A topology file: the nodes of a cluster, their ports (rails), the switches and links between
  * them, and their coordinates. Read from YAML with libyaml and checked in full; the planners get
- * the levels of it as a struct network. docs/topology.md describes the format.
+ * the levels of it as a struct network. docs/user/topology.md describes the format.
  *
  * Units: bytes per second, nanoseconds. One thread. Errors are one line with the place in the file.
  */

@@ -141,7 +141,7 @@ static void plan_why(const struct plan *p, const struct plan_candidate *c, char 
 		snprintf(out, bytes, "chosen");
 	else if (c == best && p->asked->op == PLAN_REDUCE)
 		snprintf(out, bytes,
-			 "not chosen: its estimate was never confirmed (docs/tried.md)");
+			 "not chosen: its estimate was never confirmed (docs/study/tried.md)");
 	else if (c->choice.estimate_ns < best->choice.estimate_ns / 200 * 201)
 		snprintf(out, bytes, "level with %s", p->chosen->name);
 	else

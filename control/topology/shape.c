@@ -205,7 +205,7 @@ static void shape_write_links(const struct shape *s, const char *rate, const cha
 void shape_write(const char *name, const struct shape *s, const char *rate, const char *latency,
 		 FILE *out)
 {
-	fprintf(out, "# a topology of Sarissa: docs/topology.md\nshape: '%s'\n", name);
+	fprintf(out, "# a topology of Sarissa: docs/user/topology.md\nshape: '%s'\n", name);
 	shape_write_switches(s, out);
 	fprintf(out, "nodes:\n");
 	for (uint32_t place = 0; place < s->places; place++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `sarissa topology show`: a checked topology as JSON, for programs that do not read YAML, such as
- * scripts/cluster. docs/topology.md describes the object.
+ * scripts/cluster. docs/user/topology.md describes the object.
  */
 #ifndef SARISSA_CONTROL_TOPOLOGY_SHOW_H
 #define SARISSA_CONTROL_TOPOLOGY_SHOW_H

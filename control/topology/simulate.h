@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The time that a plan by routes takes over a network, by simulation of every piece on every port:
- * the check of the planners' estimates, and the source of the tables in docs/topology.md. Works for
- * hundreds of nodes, as it needs no graph, only the planner's next hop.
+ * the check of the planners' estimates, and the source of the tables in docs/user/topology.md.
+ * Works for hundreds of nodes, as it needs no graph, only the planner's next hop.
  */
 #ifndef SARISSA_CONTROL_TOPOLOGY_SIMULATE_H
 #define SARISSA_CONTROL_TOPOLOGY_SIMULATE_H

@@ -30,8 +30,8 @@ enum { COMBINE_PREFETCH_BYTES = 1536 };
 
 /* Is a chunk that arrives written past the caches? Its place is then not fetched to be overwritten,
  * which saves a third of the traffic of memory, and who reads it next has to wait for memory. So
- * only of large chunks and of objects that no cache would keep (docs/tried.md, The hot loop), and
- * where no edge of this node reads them. */
+ * only of large chunks and of objects that no cache would keep (docs/study/tried.md, The hot loop),
+ * and where no edge of this node reads them. */
 enum { COMBINE_PAST_CHUNK = 4096, COMBINE_PAST_SIZE = 32 << 20 };
 bool combine_past_caches(const struct buffer *b);
 void combine_prefetch(const struct buffer *b, uint32_t chunk);

@@ -16,7 +16,7 @@
  * window by as much at once. Two nodes that send to and fro would so make each other's queue long
  * and empty in turn. So what a path that is full has lately taken bounds the pace as well.
  *
- * Why each constant is there, and what its half and its double do: docs/tried.md.
+ * Why each constant is there, and what its half and its double do: docs/study/tried.md.
  */
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets before and outside of connections: HELLO, COOKIE, ACCEPT, RESET, and the small answers to
- * addresses without a connection. docs/protocol-connections.md, 4, has the states.
+ * addresses without a connection. docs/developer/protocol-connections.md, 4, has the states.
  */
 #ifndef SARISSA_DATAPLANE_CORE_HANDSHAKE_H
 #define SARISSA_DATAPLANE_CORE_HANDSHAKE_H

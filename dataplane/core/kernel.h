@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Kernels: how the bytes of an arriving chunk go into a buffer. Pure functions without state,
- * callable from any core; docs/kernels.md says what they compute.
+ * callable from any core; docs/developer/kernels.md says what they compute.
  *
  * For all of them: bytes is a multiple of the element size and may be 0; every pointer may have
  * any alignment; `to` may be the same as any source, but no ranges overlap in part. Nothing

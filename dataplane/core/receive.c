@@ -3,8 +3,8 @@
  * Packets that arrive, one function per packet type. Each finds the connection, has the packet
  * checked, takes what it carries and marks its number. Types CHUNK and ACK have the connection
  * first, as their CRC covers what only both ends know of it. The frames of a PAYLOAD packet are
- * frame.c's, packets outside of connections handshake.c's. docs/architecture.md, 3, has the path of
- * a chunk.
+ * frame.c's, packets outside of connections handshake.c's. docs/developer/architecture.md, 3, has
+ * the path of a chunk.
  */
 #include "ack.h"
 #include "frame.h"

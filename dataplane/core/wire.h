@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes of a packet. docs/protocol.md draws them; this header is their only definition in code.
- * All integers are little-endian and may lie at any alignment: read and written through memcpy.
+ * The bytes of a packet. docs/developer/protocol.md draws them; this header is their only
+ * definition in code. All integers are little-endian and may lie at any alignment: read and written
+ * through memcpy.
  *
  * A packet is a fixed header, an integrity field, and a body: frames for type PAYLOAD, one struct
  * for the others. In clear mode the integrity field is a CRC32C (4 bytes) over header and body; a

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sarissa-switch: an aggregator in the network (docs/aggregation.md). main.c reads the options and
- * runs one of three shells: ports.c, a switch of DPDK ports, or host.c, a host behind a UDP socket,
- * both around core/aggregate.h; or xdp_shell.c, which loads the XDP program that does the same. One
- * thread.
+ * sarissa-switch: an aggregator in the network (docs/user/aggregation.md). main.c reads the options
+ * and runs one of three shells: ports.c, a switch of DPDK ports, or host.c, a host behind a UDP
+ * socket, both around core/aggregate.h; or xdp_shell.c, which loads the XDP program that does the
+ * same. One thread.
  */
 #ifndef SARISSA_DATAPLANE_SWITCH_H
 #define SARISSA_DATAPLANE_SWITCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets of aggregation in the network (docs/aggregation.md): members send contributions to a UDP
- * port, and a switch on the path adds them up and sends the result to all. Used by the pool
+ * Packets of aggregation in the network (docs/user/aggregation.md): members send contributions to a
+ * UDP port, and a switch on the path adds them up and sends the result to all. Used by the pool
  * (dataplane/core/aggregate.h), the member's job (client/aggregate_job.h) and ebpf/aggregate.bpf.c:
  * so it has fixed widths and no libc. Little-endian. Pure; any thread.
  */

@@ -105,7 +105,7 @@ struct group_member_info {
 	char cohort[GROUP_COHORT_MAX + 1];
 };
 
-/* A member's part in a round that a switch makes (docs/aggregation.md). */
+/* A member's part in a round that a switch makes (docs/user/aggregation.md). */
 struct group_job {
 	uint64_t round; /* 0: no job */
 	uint64_t clock; /* of the member's contribution */

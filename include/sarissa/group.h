@@ -16,8 +16,8 @@
  * Units, threads, fork, restarts, errors: as in sarissa.h. A sar_member is for one thread at a
  * time. Several threads of a process may each be a member of one group. A member's clock counts its
  * pushes from 1. Rounds of a group are numbered from 1. Each has at most one result, which names
- * exactly the contributions in it. docs/groups.md explains policies, and what holds when members,
- * nodes or control processes die.
+ * exactly the contributions in it. docs/user/groups.md explains policies, and what holds when
+ * members, nodes or control processes die.
  */
 #ifndef SARISSA_GROUP_H
 #define SARISSA_GROUP_H

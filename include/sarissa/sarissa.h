@@ -485,7 +485,7 @@ int sar_allreduce(sar *s, sar_id target, const char *name, const sar_id *sources
 		  const sar_reduction *how, int64_t timeout_ns, sar_buffer *out);
 
 /*
- * A member's place in a group whose sums a switch makes on the way (docs/aggregation.md).
+ * A member's place in a group whose sums a switch makes on the way (docs/user/aggregation.md).
  */
 typedef struct sar_switch sar_switch;
 

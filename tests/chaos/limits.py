@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which deletes may come to nothing, of all that were answered: those whose tombstones were on nodes only
-that have lost their stores since (docs/guarantees.md, 4). Pure.
+that have lost their stores since (docs/user/guarantees.md, 4). Pure.
 
 Times are seconds of one clock. A delete is (node, asked, answered): where the task was. apart: (side,
 begin, end), nodes that saw each other and none of the rest. losses: (node, begin, end), one whose store

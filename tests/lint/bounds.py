@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/architecture.md, 7, names everything that a core allots many of: what lies in a pool, and what
+"""docs/developer/architecture.md, 7, names everything that a core allots many of: what lies in a pool, and what
 the engine carves per worker.
 
 usage: bounds.py
@@ -16,7 +16,7 @@ NOT_MANY = {"engine", "list"}  # the core itself; links of a hash table, one per
 
 
 def main():
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/developer/architecture.md").read_text()
     section = page[page.index("\n## 7 "):page.index("\n### The last copy")]
     carved = {}
     for folder in ("control/core", "dataplane/core"):
@@ -26,7 +26,7 @@ def main():
     if len(carved) < 20:
         print(f"only {len(carved)} pools were found: is the search still right?")
         return 1
-    found = [f"{path}: struct {name} has no row with its bound in docs/architecture.md, 7"
+    found = [f"{path}: struct {name} has no row with its bound in docs/developer/architecture.md, 7"
              for name, path in carved.items() if name not in NOT_MANY and f"`{name}`" not in section]
     print("\n".join(found) if found else f"{len(carved)} kinds of things have their bounds")
     return 1 if found else 0

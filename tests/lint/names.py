@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the documents name is there: files, options, functions, counters, tests. And each option of
-our programs stands in its manual page.
+"""What the documents name is there: files, options, functions, counters, tests, and what their links lead to.
+And each option of our programs stands in its manual page.
 
 usage: names.py
 """
@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from tree import ROOT, tracked_files  # noqa: E402
 
 FILE = re.compile(r"(?<![\w./*<-])((?:[a-z][\w-]*/)*[a-z][\w-]*\.(?:c|h|py|proto|bpf\.c|md|json))\b")
+LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
 OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z0-9]+)*(?![\w-])")
 WORD = re.compile(r"`([a-z]\w*_\w+)`")
 # how our programs and scripts declare an option
@@ -50,6 +51,9 @@ def offences(names):
         for name in sorted(set(FILE.findall(text)) - FOREIGN):
             if not any(n == name or n.endswith(f"/{name}") for n in names):
                 yield f"{page}: there is no file {name}"
+        for link in sorted(set(LINK.findall(text)) if page.endswith(".md") else ()):
+            if "://" not in link and not (ROOT / page).parent.joinpath(link).exists():
+                yield f"{page}: the link to {link} leads nowhere"
         for name in sorted(set(OPTION.findall(text)) - options - FOREIGN):
             yield f"{page}: nothing takes the option {name}"
         for name in sorted(set(WORD.findall(text)) - words - FOREIGN):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/operations.md names every counter, every reason and every line of the logs that is a warning
+"""docs/operator/operations.md names every counter, every reason and every line of the logs that is a warning
 or an error, and none that is not there any more.
 
 usage: operations.py
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/operations.md"
+PAGE = ROOT / "docs/operator/operations.md"
 LITERAL = r'"(?:[^"\\]|\\.)*"'
 CALL = re.compile(rf"\b(log_error|log_warning|port_fail)\(((?:[^;\"]|{LITERAL})*?)\);")
 CORE_CALL = re.compile(r"env_log\(c, CONTROL_LOG_(?:ERROR|WARNING)")
@@ -93,8 +93,8 @@ def main():
     if not PAGE.exists():
         print(f"{PAGE} is missing")
         return 1
-    found = [f"docs/operations.md: {text}" for text in offences(PAGE.read_text())]
-    print("\n".join(found) if found else "docs/operations.md names all of it")
+    found = [f"docs/operator/operations.md: {text}" for text in offences(PAGE.read_text())]
+    print("\n".join(found) if found else "docs/operator/operations.md names all of it")
     return 1 if found else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The path of a chunk in docs/architecture.md, 3, is the one in the sources: each function is defined
+"""The path of a chunk in docs/developer/architecture.md, 3, is the one in the sources: each function is defined
 in a file that its row names and called by a function that stands before it, and the sums are right.
 
 usage: path.py
@@ -56,7 +56,7 @@ def check(title, told, rows):
 
 
 def main():
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/developer/architecture.md").read_text()
     tables = TABLE.findall(page)
     offences = [] if len(tables) == 2 else [f"{len(tables)} tables of the path instead of 2"]
     for title, functions, files, deep, table in tables:

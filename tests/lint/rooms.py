@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# lowest first (docs/architecture.md)
+# lowest first (docs/developer/architecture.md)
 ORDER = ("base", "message", "planner", "cluster", "directory", "lease", "flow", "store", "transfer",
          "reduce/participant", "reduce/coordinator", "reduce/requester", "group", "session", "control.c")
 TOP = ORDER[-1]

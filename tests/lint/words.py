@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from tree import ROOT, tracked_files  # noqa: E402
 
 LIST = Path(__file__).with_name("words.txt")
-SKIPPED = re.compile(r"^tests/lint/words(_test)?\.|^docs/(plots/|results)|\.(svg|jsonl|png)$")
+SKIPPED = re.compile(r"^tests/lint/words(_test)?\.|^docs/study/(plots/|results)|\.(svg|jsonl|png)$")
 C_LIKE = re.compile(r"\.(c|h|cc|proto|pml)$")
 NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 NAME = re.compile(r"[A-Za-z_]\w*")

@@ -15,7 +15,7 @@
  * will. And an owner knows all complete copies before a reduce of its own is complete, before it refuses
  * a result of a dead node, before it agrees to one of a node that was taken for dead, and before it calls
  * a result lost. An owner that is taken for dead and lives is left out: in a partition each side may
- * choose (docs/reduce.md).
+ * choose (docs/developer/reduce.md).
  *
  * Claims: no two results are reported or read, unless all nodes with the first have died; no node has all
  * of two; a result that the requester is told of exists, or its holder has died; and when nothing more can

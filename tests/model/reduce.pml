@@ -10,7 +10,7 @@
  *
  * COMMIT has no deadline: it is answered, now or late, or the requester is dead or has forgotten (GOES
  * times), and then the coordinator decides. A coordinator that was taken for dead and has another view of
- * the members is left out: in a partition each side may choose (docs/reduce.md).
+ * the members is left out: in a partition each side may choose (docs/developer/reduce.md).
  *
  * Claims: all chunks of a generation that is read are of one set of sources, the set that the coordinator
  * has bound to the generation; one generation of the root is released, the one that was agreed to or,

@@ -24,7 +24,7 @@ def run(*argv, **options):
 
 
 def with_pip(folder):
-    """As docs/python.md says it, in a virtual environment that sees Debian's packages."""
+    """As docs/user/python.md says it, in a virtual environment that sees Debian's packages."""
     run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", folder / "venv")
     run(folder / "venv/bin/python", "-m", "pip", "install", "--no-build-isolation", "--no-index", "--no-deps", ROOT)
     (ROOT / ".mesonpy-native-file.ini").unlink(missing_ok=True)

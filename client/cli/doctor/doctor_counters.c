@@ -111,7 +111,7 @@ static void doctor_drops(struct doctor *d)
 		bool warn = rose && !normal;
 		found++;
 		doctor_report(d, warn ? DOCTOR_WARN : DOCTOR_OK, "drops",
-			      cause ? cause->fix : "see docs/operations.md, 5",
+			      cause ? cause->fix : "see docs/operator/operations.md, 5",
 			      "%s %llu: %s (%s)%s", info[i].name, (unsigned long long)total,
 			      info[i].help, info[i].unit, since);
 	}

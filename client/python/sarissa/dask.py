@@ -12,7 +12,7 @@ written as without the plugin.
 Dask decides as before where what goes and how long it lives: when it has let an array go, its object
 is deleted; what a killed worker held ends with its lease. Where no node runs, where the other side does
 not speak this, where the store is full or a node has died, arrays travel Dask's own way; so they do in a
-cluster with encryption. docs/dask.md says more.
+cluster with encryption. docs/user/dask.md says more.
 
 reduce() and allreduce() add up the results of futures in the network, as tasks finish. counts() tells what
 went through the store."""

@@ -35,7 +35,7 @@
  *   1. A (member, clock) is in at most one decision whose result is published.
  *   2. The result of a round is published once, under one name; it never changes.
  *   3. A round closes by the policy under which it opened.
- *   4. While all members are under ssp S, no contribution is staler than S (docs/groups.md).
+ *   4. While all members are under ssp S, no contribution is staler than S (docs/user/groups.md).
  *   5. A contribution is in a round, or its member was told that it is refused or lost.
  *   6. A pull ends when its member leaves, its round ends, or the policy lets it go on.
  *   7. A total has each round that a live member has got, but for those named as lost.

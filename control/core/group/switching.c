@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rounds that a switch makes (docs/aggregation.md, Groups): the owner gives each member of a
+ * Rounds that a switch makes (docs/user/aggregation.md, Groups): the owner gives each member of a
  * decided round a part as the answer to its pull, and publishes the result when member 0 has put
  * it. In all other cases the hosts make the round, from the same contributions. Called by rounds.c
  * and requests.c. It must not know packets.

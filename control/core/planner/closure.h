@@ -11,7 +11,7 @@
  * out of reach, which leave their slots. Its own contributions that are out of reach leave theirs,
  * and a slot that loses one restarts in all segments, as all have one set. A vertex that has
  * started and takes from one that restarts does so, too. When a root restarts so does the output.
- * docs/reduce.md, "When something fails", has the reasons.
+ * docs/developer/reduce.md, "When something fails", has the reasons.
  *
  * All arrays are the caller's. Indices are those of the graph.
  */

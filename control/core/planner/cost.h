@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a shape costs: the one model behind the degree of a reduce, the choice between values and a
- * tree, and the width of a broadcast. Pure arithmetic; docs/reduce.md and docs/architecture.md, 5,
- * have the reasons.
+ * tree, and the width of a broadcast. Pure arithmetic; docs/developer/reduce.md and
+ * docs/developer/architecture.md, 5, have the reasons.
  *
  * S is the size in bytes, c the chunk, B a link's bytes per second in each direction, L its latency
  * one way, a its start. All transfers are pipelined by chunk. A time is in nanoseconds from the

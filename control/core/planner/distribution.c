@@ -3,7 +3,7 @@
  * How the segments of a target reach its readers: a star, where each root feeds all of them, or a
  * grid, where they pass segments on. Positions are counted from a segment's root, so one table of
  * positions, turned, serves all segments, and each node sends and takes p - 1 segments whatever the
- * table is. docs/reduce.md compares the tables; docs/tried.md has those that lost.
+ * table is. docs/developer/reduce.md compares the tables; docs/study/tried.md has those that lost.
  */
 #include "planner.h"
 

@@ -18,7 +18,7 @@
 #include "network.h"
 #include "topology.h"
 
-/* What planners keep to. The thresholds were tuned by the experiments in docs/tried.md. */
+/* What planners keep to. The thresholds were tuned by the experiments in docs/study/tried.md. */
 struct planner;
 
 struct planner_limits {

@@ -7,7 +7,7 @@
 #include "cost.h"
 #include "segment.h"
 
-enum { ROUTE_STARTS = 4 }; /* that overlap: docs/tried.md has how many */
+enum { ROUTE_STARTS = 4 }; /* that overlap: docs/study/tried.md has how many */
 
 uint32_t route_segments(const struct planner_request *q)
 {

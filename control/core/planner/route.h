@@ -45,7 +45,7 @@ struct route_round route_round(const struct planner_request *q);
 /* Until all nodes know what they are to build: the coordinator tells a node of each vertex, and
  * that asks for its streams. */
 uint64_t route_setup_ns(const struct planner_request *q, uint64_t vertices);
-/* Bytes, and what more they take where connections carry chunks both ways: docs/tried.md. */
+/* Bytes, and what more they take where connections carry chunks both ways: docs/study/tried.md. */
 double route_both_ways(double bytes);
 /*
  * The estimate that these planners share: a start, `hops` hops up and as many down in which a chunk

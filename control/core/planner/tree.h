@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The shape of a d-ary reduce tree: plain arithmetic on positions, no state. cost.c needs it for
- * its estimates, dary.c to build the graph. docs/reduce.md has the reasons and the proofs.
+ * its estimates, dary.c to build the graph. docs/developer/reduce.md has the reasons and the
+ * proofs.
  *
  * The shape is the balanced d-ary tree in generalised in-order: first child, node, other children.
  * The n - 1 positions under a root are dealt to min(d, n - 1) children in parts that differ by one

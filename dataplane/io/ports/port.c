@@ -20,7 +20,7 @@
 
 enum {
 	PORT_MTU_DEFAULT = 1500,
-	PORT_XDP_BURST = 8, /* packets: docs/dataplane.md, Ports */
+	PORT_XDP_BURST = 8, /* packets: docs/developer/dataplane.md, Ports */
 	PORT_XDP_BURST_NS = 500000,
 	PORT_MTU_AF_XDP = 3498, /* a frame, its buffer header and XDP's headroom fill a page */
 	PORT_MTU_MAX = 9000,

@@ -10,7 +10,7 @@
 Cases on the same links are run on the same clusters, and the systems take turns. Each repetition is appended to
 RESULTS/rows.jsonl as soon as it has ended; the table is printed at the end, also after an interrupt.
 RESULTS/compare.json and RESULTS/*.svg hold the medians and the figures. `bench report` takes the rows
-over into docs/results.jsonl, and rewrites the pages.
+over into docs/study/results.jsonl, and rewrites the pages.
 
 With --resume a row counts if it is of this machine, no older than --since, not disturbed by other programs, and, if
 it is ours, of this commit."""

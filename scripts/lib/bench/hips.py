@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Allreduces over networks with several ports per node, after HiPS (NetAI 2018): hierarchical plans beside flat ones.
 
-  bench hips --simulate                                the tables of docs/topology.md: BCube, tori, VGG-19 and AlexNet
+  bench hips --simulate                                the tables of docs/user/topology.md: BCube, tori, VGG-19, AlexNet
   bench hips --simulate --network bcube:3,1 --size 67108864 --rate 100
   bench hips --network bcube:3,1 --size 67108864 --rate 100 --repeat 5      real nodes: scripts/cluster up --topology
 

@@ -6,7 +6,7 @@ everywhere, so that a sum names exactly what is in it.
 
   bench recovery --op allreduce --fault 'link cut' --repeat 10
   bench recovery --rows FILE           each row is kept in FILE; again: only those not there yet
-  bench recovery --rows FILE --table   only the table, as in docs/performance.md"""
+  bench recovery --rows FILE --table   only the table, as in docs/study/performance.md"""
 
 import json
 import statistics
@@ -131,7 +131,7 @@ def cell(row):
 
 
 def table(rows):
-    """As it stands in docs/performance.md."""
+    """As it stands in docs/study/performance.md."""
     say("| fault | what happens | " + " | ".join(OPS) + " |\n" + "|---" * (2 + len(OPS)) + "|")
     for fault, (_, text) in FAULTS.items():
         if any(row["fault"] == fault for row in rows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training of a neural network by one group under different synchronisation policies (docs/groups.md).
+"""Training of a neural network by one group under different synchronisation policies (docs/user/groups.md).
 
   bench train                                        digits, eight workers, all policies: ten minutes
   bench train --data synthetic --rate 0              larger images and a larger network

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/tutorial.md does what it says: its commands run as they stand there, as a user without any privilege,
+"""docs/user/tutorial.md does what it says: its commands run as they stand there, as a user without any privilege,
 and print what stands below them.
 
 In a block that is marked `console`, `$ ` begins a command, `> ` continues it, and all other lines are what it
@@ -20,7 +20,7 @@ import netlib
 from netlib import ROOT, build_dir
 
 USER = 65534
-PAGE = ROOT / "docs/tutorial.md"
+PAGE = ROOT / "docs/user/tutorial.md"
 FILES = ("examples/hello", "client/cli/sarissa", "dataplane/sarissa-dataplane", "control/sarissa-control",
          "control/topology/sarissa-plan")
 TIME = re.compile(r"\b\d+(\.\d+)? (ns|us|ms|s|min|h)\b")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults in the middle of collectives, as the table of docs/performance.md is made: the bytes are
+"""Faults in the middle of collectives, as the table of docs/study/performance.md is made: the bytes are
 right, nobody waits for ever, and no daemon ends that was not killed."""
 
 import json

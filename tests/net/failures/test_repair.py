@@ -3,7 +3,7 @@
 """Who sends an object in the middle of a broadcast dies, is cut off or freezes; the one who has all
 of it dies.
 
-usage: test_repair.py [--repeat N]    with N: figures over N turns of each, for docs/performance.md
+usage: test_repair.py [--repeat N]    with N: figures over N turns of each, for docs/study/performance.md
 """
 
 import os

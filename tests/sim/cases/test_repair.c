@@ -15,7 +15,7 @@ static const char *const trouble_name[] = {"killed", "cut off", "frozen"};
 #define MBIT UINT64_C(200) /* 170 ms */
 #define LONG (UINT64_C(32) << 20)
 
-/* What is stated in docs/guarantees.md, for a network without other load. */
+/* What is stated in docs/user/guarantees.md, for a network without other load. */
 #define DETECT_NS (45 * WORLD_MS)
 #define RESUME_NS (10 * WORLD_MS)
 

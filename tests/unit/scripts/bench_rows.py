@@ -148,7 +148,7 @@ def no_measured_time_is_below_its_bound():
         assert abs(bench_report.least_seconds(case) - seconds) < 0.003, (case, bench_report.least_seconds(case))
     assert bench_report.least_seconds("gather/64k-on-8") is None
     kept = bench_rows.sets_of(bench_rows.read(bench_rows.KEPT))
-    assert len(kept) > 50, "docs/results.jsonl is empty"
+    assert len(kept) > 50, "docs/study/results.jsonl is empty"
     for case, systems in kept.items():
         least = bench_report.least_seconds(case)
         for system, variants in systems.items():
@@ -158,13 +158,13 @@ def no_measured_time_is_below_its_bound():
 
 def pages_in(directory):
     """A small source tree whose pages are as they should be."""
-    (directory / "docs").mkdir()
-    bench_rows.append(directory / "docs/results.jsonl", [
+    (directory / "docs/study").mkdir(parents=True)
+    bench_rows.append(directory / "docs/study/results.jsonl", [
         row for nodes in (4, 8) for name, seconds in (("sarissa", 1.4), ("openmpi", 1.5))
         for row in rows([seconds] * 3, name, case=NAMED[f"broadcast/32m-on-{nodes}"])])
     marks = "".join(f"<!-- figures: {name}, made by scripts/bench report -->\n<!-- figures: end -->\n"
                     for name in ("summary", *bench_report.SECTIONS, "not measured", "README")).splitlines(True)
-    (directory / "docs/compare.md").write_text("".join(marks[:-2]))
+    (directory / "docs/study/compare.md").write_text("".join(marks[:-2]))
     (directory / "README.md").write_text("# A name\n\n64 KiB at 127.0.0.1, DPDK 22.11\n" + "".join(marks[-2:]) +
                                          "\nEnd, in 2026.\n")
     bench_report.main(["--root", str(directory), "--results", str(directory / "none")])
@@ -190,8 +190,9 @@ def a_typed_figure_fails(directory):
             ("README.md", "End,", "It takes 3 s,", f"{last}: 3 is typed"),
             ("README.md", "End,", "3,500 packets/s,", f"{last}: 3,500 is typed"),
             ("README.md", "64 KiB", "64 KiB in 12 µs", "README.md:3: 12 is typed"),
-            ("docs/compare.md", "1.043", "1.023", "docs/compare.md: figures differ"),
-            ("docs/results.jsonl", '"seconds": 1.4', '"seconds": 1.41', "docs/plots/collectives.svg: does not draw")):
+            ("docs/study/compare.md", "1.043", "1.023", "docs/study/compare.md: figures differ"),
+            ("docs/study/results.jsonl", '"seconds": 1.4', '"seconds": 1.41',
+             "docs/study/plots/collectives.svg: does not draw")):
         text = (directory / page).read_text()
         assert was in text, (page, was, text)
         (directory / page).write_text(text.replace(was, now))
@@ -203,15 +204,15 @@ def a_typed_figure_fails(directory):
 def new_rows_are_taken_over_once(directory):
     """Appended to those that are kept; the pages then say the new ones, and stay the same the next time."""
     pages_in(directory)
-    before = (directory / "docs/results.jsonl").read_text()
+    before = (directory / "docs/study/results.jsonl").read_text()
     bench_rows.append(directory / "rows.jsonl", rows([1.37] * 3, commit="def", measured="2026-01-03T00:00Z"))
     pages = []
     for _ in range(2):
         bench_report.main(["--root", str(directory), "--results", str(directory)])
         pages.append({path.name: path.read_bytes() for path in sorted(directory.glob("**/*.*"))})
-    after = (directory / "docs/results.jsonl").read_text()
+    after = (directory / "docs/study/results.jsonl").read_text()
     assert after.startswith(before) and after.count("\n") == before.count("\n") + 3, after
-    assert pages[0] == pages[1] and "def 2026-01-03" in (directory / "docs/compare.md").read_text()
+    assert pages[0] == pages[1] and "def 2026-01-03" in (directory / "docs/study/compare.md").read_text()
     assert b"1.37 s" in pages[1]["README.md"] and checked(directory) == []
     assert {"collectives.svg", "nodes.svg"} <= pages[0].keys() and b">Sarissa<" in pages[0]["nodes.svg"]
 

@@ -131,7 +131,7 @@ static uint64_t simulated_ns(const struct planner_request *q, const struct plann
 	return out.ns;
 }
 
-/* The table of docs/topology.md: what is chosen is within 1.10 of the best. */
+/* The table of docs/user/topology.md: what is chosen is within 1.10 of the best. */
 static void what_is_chosen_is_near_the_best(void **state)
 {
 	static const char *const shapes[] = {"bcube:3,1", "torus:4x4", "fattree:4", "flat:16"};

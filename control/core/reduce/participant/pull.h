@@ -2,9 +2,9 @@
 /*
  * Pulls: another node asks for a range of an object in a message (PULL), and gets it in a message
  * (PULL_REPLY) when the whole object is there. For sums whose parts are so small that streams would
- * cost more than the bytes (docs/reduce.md, Small segments). A PULL that comes before the COMBINE
- * waits; each is answered after PULL_KEEP_NS at the latest, with -EAGAIN or -ENOENT if need be.
- * Called by the front door and participant.c. Bounds: parts_max PULLs that wait.
+ * cost more than the bytes (docs/developer/reduce.md, Small segments). A PULL that comes before the
+ * COMBINE waits; each is answered after PULL_KEEP_NS at the latest, with -EAGAIN or -ENOENT if need
+ * be. Called by the front door and participant.c. Bounds: parts_max PULLs that wait.
  */
 #ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H
 #define SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H

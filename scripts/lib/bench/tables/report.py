@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rewrites README's figures, docs/compare.md and docs/plots/ from docs/results.jsonl.
+"""Rewrites README's figures, docs/study/compare.md and docs/study/plots/ from docs/study/results.jsonl.
 
-  bench report           takes the rows of bench/results over into docs/results.jsonl, and rewrites the pages
-  bench report --check   only says what in the pages differs from docs/results.jsonl; exit status 1 then
+  bench report           takes the rows of bench/results over into docs/study/results.jsonl, and rewrites the pages
+  bench report --check   only says what in the pages differs from docs/study/results.jsonl; exit status 1 then
 
 Tables stand between marks; the prose around them is edited in the pages themselves. A figure that somebody has
-typed into README or docs/compare.md fails the check, which is part of `scripts/test lint`. Of each system the newest rows of the last release count, and of its tunings the best;
-a row at whose start other programs used more than a third of the machine does not count."""
+typed into README or docs/study/compare.md fails the check, which is part of `scripts/test lint`.
+Of each system the newest rows of the last release count, and of its tunings the best; a row at whose start other
+programs used more than a third of the machine does not count."""
 
 import re
 import statistics
@@ -227,12 +228,13 @@ def where(best):
     rows = [row for columns in best.values() for same in columns.values() for row in same]
     days = sorted({row["measured"][:10] for row in rows})
     machines = "; ".join(sorted({row["machine"] for row in rows}))
-    return f"Version {rows[0]['release']}, measured {' to '.join(dict.fromkeys((days[0], days[-1])))}, all " \
+    text = f"Version {rows[0]['release']}, measured {' to '.join(dict.fromkeys((days[0], days[-1])))}, all " \
         f"nodes and the network between them on one machine: {machines}."
+    return textwrap.fill(text, WRAP, break_on_hyphens=False)
 
 
 def page_blocks(best):
-    """What docs/compare.md says of the rows, by the names of its blocks."""
+    """What docs/study/compare.md says of the rows, by the names of its blocks."""
     left = [case.name for case in CASES if not case.huge and case.name not in best]
     sections = {title: {case: columns for case, columns in best.items() if section(case) == title}
                 for title in SECTIONS}
@@ -271,7 +273,7 @@ def score(best):
         "up to 1 MiB."
 
 
-PAGES = {"README.md": readme_blocks, "docs/compare.md": page_blocks}
+PAGES = {"README.md": readme_blocks, "docs/study/compare.md": page_blocks}
 
 
 def filled(path, text, blocks):
@@ -295,32 +297,32 @@ def typed(text):
 
 
 def offences(root):
-    """What in the pages below root is not what docs/results.jsonl says."""
-    best = best_of(bench_rows.sets_of(bench_rows.read(root / "docs/results.jsonl")))
+    """What in the pages below root is not what docs/study/results.jsonl says."""
+    best = best_of(bench_rows.sets_of(bench_rows.read(root / "docs/study/results.jsonl")))
     for page, blocks in PAGES.items():
         text = (root / page).read_text()
         if text != filled(page, text, blocks(best)):
-            yield f"{page}: figures differ from docs/results.jsonl: run scripts/bench report"
+            yield f"{page}: figures differ from docs/study/results.jsonl: run scripts/bench report"
         for number, figure in typed(text):
-            yield f"{page}:{number}: {figure} is typed: measured figures come from docs/results.jsonl alone"
+            yield f"{page}:{number}: {figure} is typed: measured figures come from docs/study/results.jsonl alone"
     for name, _, panels in bench_figures.figures(best, all_of_them=True):
-        if not bench_figures.current(root / f"docs/plots/{name}.svg", panels):
-            yield f"docs/plots/{name}.svg: does not draw docs/results.jsonl: run scripts/bench report"
+        if not bench_figures.current(root / f"docs/study/plots/{name}.svg", panels):
+            yield f"docs/study/plots/{name}.svg: does not draw docs/study/results.jsonl: run scripts/bench report"
 
 
 def rewrite(root, results):
-    kept = bench_rows.read(root / "docs/results.jsonl")
+    kept = bench_rows.read(root / "docs/study/results.jsonl")
     new = [row for row in bench_rows.read(results / bench_rows.ROWS) if row not in kept]
-    bench_rows.append(root / "docs/results.jsonl", new)
+    bench_rows.append(root / "docs/study/results.jsonl", new)
     best = best_of(bench_rows.sets_of([*kept, *new]))
     if not best:
         raise Failure(f"{results} holds no rows: run scripts/bench compare first")
     for page, blocks in PAGES.items():
         text = (root / page).read_text()
         (root / page).write_text(filled(page, text, blocks(best)))
-    bench_figures.draw(best, root / "docs/plots")
-    say(f"bench: {len(new)} rows added to docs/results.jsonl; README.md, docs/compare.md and docs/plots "
-        f"tell of {len(best)} cases")
+    bench_figures.draw(best, root / "docs/study/plots")
+    say(f"bench: {len(new)} rows added to docs/study/results.jsonl; README.md, docs/study/compare.md and "
+        f"docs/study/plots tell of {len(best)} cases")
 
 
 def main(argv):

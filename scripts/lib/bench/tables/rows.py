@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of measurements: a JSON object per line, a line per repetition, only ever appended.
 
-docs/results.jsonl holds the rows that the pages are made of; bench/results/rows.jsonl, which is not part of
+docs/study/results.jsonl holds the rows that the pages are made of; bench/results/rows.jsonl, which is not part of
 the source, those that were measured since. A *set* is the rows of one system in one variant of a case, at
 one commit on one machine. A variant is a tuning of a peer, or the port that carried our packets."""
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from lib.bench.tables.cases import CASES
 from lib.shell import ROOT, Failure, build_dir
 
-KEPT = ROOT / "docs/results.jsonl"
+KEPT = ROOT / "docs/study/results.jsonl"
 RESULTS = ROOT / "bench/results"
 ROWS = "rows.jsonl"
 CORES_FULL = 0.8  # above, the machine is measured rather than the system
