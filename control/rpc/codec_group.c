@@ -139,6 +139,17 @@ static bool decode_switches(size_t count, const uint32_t *ip, uint32_t *switches
 	return true;
 }
 
+/* A clock, round or version of an owner. */
+static bool decode_group_number(uint64_t n)
+{
+	return n <= 2 * GROUP_NUMBER_MAX;
+}
+
+static bool decode_group_attempt(uint32_t attempt)
+{
+	return attempt < 2 * GROUP_BY_SWITCH;
+}
+
 static bool decode_group_job(const Rpc__GroupJob *in, struct group_job *out)
 {
 	out->round = in->round;
@@ -152,7 +163,10 @@ static bool decode_group_job(const Rpc__GroupJob *in, struct group_job *out)
 	out->ip = in->ip;
 	out->member = in->member;
 	out->members = in->members;
-	return in->round > 0 && in->members <= GROUP_SWITCH_MEMBERS && in->member < in->members;
+	return in->round > 0 && decode_group_number(in->round) && decode_group_number(in->clock) &&
+	       decode_group_number(in->base_round) && in->attempt < GROUP_BY_SWITCH &&
+	       decode_group_attempt(in->base_attempt) && in->members <= GROUP_SWITCH_MEMBERS &&
+	       in->member < in->members;
 }
 
 bool decode_group(const Rpc__Group *in, struct message_group *out)
@@ -193,14 +207,28 @@ static bool decode_group_member(const Rpc__GroupMember *in, struct group_member_
 	out->refused = in->refused;
 	out->node = in->node;
 	out->waits = in->waits != 0;
-	return in->node < NODES_MAX && decode_text(&in->cohort, out->cohort, sizeof(out->cohort));
+	return in->node < NODES_MAX && decode_group_number(in->clock) &&
+	       decode_group_number(in->round) &&
+	       decode_text(&in->cohort, out->cohort, sizeof(out->cohort));
+}
+
+static bool decode_group_range(const Rpc__GroupAnswer *in)
+{
+	return in->count <= UINT64_MAX / REDUCE_ELEMENT_BYTES_MAX &&
+	       decode_group_number(in->clock) && decode_group_number(in->done) &&
+	       decode_group_number(in->joined) && decode_group_number(in->round) &&
+	       decode_group_number(in->version) && decode_group_number(in->top) &&
+	       decode_group_number(in->gone_first) && decode_group_number(in->gone_last) &&
+	       decode_group_attempt(in->attempt) && in->members <= GROUP_MEMBERS_MAX &&
+	       in->live <= GROUP_MEMBERS_MAX && in->cursor <= GROUP_MEMBERS_MAX;
 }
 
 static bool decode_group_answer(const Rpc__GroupAnswer *in, struct group_answer *out)
 {
 	if (in->n_histogram != GROUP_HISTOGRAM || in->n_member > GROUP_PAGE ||
 	    (in->op && reduce_op_name(in->op) == NULL) ||
-	    (in->dtype && reduce_dtype_name(in->dtype) == NULL) || in->owner >= NODES_MAX)
+	    (in->dtype && reduce_dtype_name(in->dtype) == NULL) || in->owner >= NODES_MAX ||
+	    !decode_group_range(in))
 		return false;
 	out->flags = in->flags;
 	out->op = in->op;

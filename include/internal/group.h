@@ -154,12 +154,14 @@ struct group_answer {
 static inline const char *group_request_wrong(const struct group_request *r)
 {
 	bool member = r->step >= GROUP_JOIN && r->step <= GROUP_PULL;
+	uint64_t most = 2 * GROUP_NUMBER_MAX;
 
 	if (r->step == 0 || r->step >= GROUP_STEPS || r->flags & ~(uint32_t)GROUP_FLAGS)
 		return "unknown request of a group: use a library and a node of one version";
 	if (member && r->member == 0)
 		return "the number of a member is not 0";
-	if (r->clock > UINT64_MAX / 2 || r->seen > UINT64_MAX / 2 || r->joined > UINT64_MAX / 2)
+	if (r->clock > most || r->seen > most || r->joined > most ||
+	    r->seen_attempt >= 2 * GROUP_BY_SWITCH)
 		return "a clock or round is out of range";
 	if (r->switches > GROUP_SWITCHES_MAX)
 		return "a group has at most 4 switches: name fewer";

@@ -236,9 +236,11 @@ static void groups_join(struct groups *gs, struct group *g, const struct group_w
 {
 	struct group_member *m = roster_find(gs, g, r->member);
 	bool rejoin = r->flags & GROUP_REJOIN;
+	uint64_t most =
+		m && m->clock > GROUP_NUMBER_MAX ? m->clock + GROUP_PENDING_MAX : GROUP_NUMBER_MAX;
 	int error;
 
-	if (m == NULL && rejoin && r->joined <= g->open.number - 1) {
+	if (r->clock > most || (m == NULL && rejoin && r->joined <= g->open.number - 1)) {
 		groups_unwanted(gs, g, r);
 		groups_refuse(gs, w, -ESTALE,
 			      "the member was taken for dead, and rounds went on: join again");
@@ -261,7 +263,8 @@ static void groups_join(struct groups *gs, struct group *g, const struct group_w
 	m->node = w->node;
 	if (rejoin)
 		groups_rejoin(gs, g, m, r);
-	if (r->seen > g->published && g->task == GROUP_TASK_NONE && g->open.count == 0) {
+	if (r->seen > g->published && r->seen <= GROUP_NUMBER_MAX && g->task == GROUP_TASK_NONE &&
+	    g->open.count == 0) {
 		/* rounds that this owner has not found: their numbers are taken */
 		g->published = g->result = r->seen;
 		g->kept[r->seen % (2 * GROUP_KEEP)] = (struct group_kept){r->seen, r->seen_attempt};

@@ -289,6 +289,42 @@ static void an_owner_outlives_any_decision(void **state)
 	}
 }
 
+/* ---- members ----------------------------------------------------------------------------------
+ */
+
+/* A member says that it comes from an owner whose rounds and clocks were far on, and leaves. What
+ * the others ask for then is in the range of requests: the world looks at each. */
+static void a_member_from_far_off_stops_nobody(void **state)
+{
+	for (uint32_t how = 0; how < 6 * 9; how++) {
+		struct world *w = world_new(300 + how, 3, policies[how % 6], 0);
+		struct group_request r = {.step = GROUP_JOIN,
+					  .name = "g",
+					  .member = 77,
+					  .flags = GROUP_REJOIN,
+					  .joined = GROUP_NUMBER_MAX,
+					  .clock = how / 6 % 3 * GROUP_NUMBER_MAX,
+					  .seen = how / 18 * GROUP_NUMBER_MAX,
+					  .seen_attempt = 2 * GROUP_BY_SWITCH - 1,
+					  .pending = UINT64_MAX};
+		struct group *g = works(w);
+		char text[128];
+
+		w->forged = true;
+		for (uint32_t i = 0; i < 10000 && (g->open.count || g->task); i++)
+			world_run(w, 10000);
+		assert_null(group_request_wrong(&r));
+		groups_request(w->groups, 0, ++w->requests, &r);
+		r.clock = 2 * GROUP_NUMBER_MAX;
+		groups_request(w->groups, 0, ++w->requests, &r);
+		r.step = GROUP_LEAVE;
+		r.flags = GROUP_LOST;
+		assert_int_equal(world_ask(w, &r, NULL, text), 0);
+		goes_on(w, 60000 * WORLD_MS);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_group_outlives_any_name),
 		cmocka_unit_test(a_group_outlives_any_last_decision),
 		cmocka_unit_test(an_owner_outlives_any_decision),
+		cmocka_unit_test(a_member_from_far_off_stops_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

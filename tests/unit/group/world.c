@@ -413,6 +413,7 @@ static void world_send(struct world *w, uint32_t i, const struct group_request *
 	struct world_client *c = &w->client[i];
 
 	c->repeat_ns = w->now_ns + 100 * WORLD_MS;
+	assert_null(group_request_wrong(r));
 	for (uint32_t k = 0; k < 1 + (world_random(w, 100) < w->doubles); k++) {
 		struct world_event *e;
 

@@ -84,7 +84,7 @@ void world_judge_died(struct world *w, uint32_t client)
 
 void world_judge_gone(struct world *w, const struct group *g)
 {
-	for (uint64_t n = g->gone_first; n && n <= g->gone_last; n++) {
+	for (uint64_t n = g->gone_first; !w->forged && n && n <= g->gone_last; n++) {
 		w->published[n % WORLD_ROUNDS].gone = true;
 		w->published[n % WORLD_ROUNDS].number = n;
 	}

@@ -48,12 +48,12 @@ static struct message sample_group(uint32_t kind, struct object_id of)
 {
 	static struct group_answer answer = {.op = REDUCE_SUM,
 					     .dtype = REDUCE_F32,
-					     .count = UINT64_MAX,
+					     .count = UINT64_MAX / REDUCE_ELEMENT_BYTES_MAX,
 					     .clock = 5,
 					     .done = 4,
 					     .round = 7,
 					     .gone_first = 2,
-					     .gone_last = UINT64_MAX,
+					     .gone_last = 2 * GROUP_NUMBER_MAX,
 					     .version = 3,
 					     .histogram = {[7] = UINT64_MAX},
 					     .owner = NODES_MAX - 1,
@@ -538,6 +538,62 @@ static void wrong_groups_are_refused(void **state)
 	assert_int_equal(refused(&m), 0);
 }
 
+/* What a group is told of leaves room for what it counts on. */
+static void numbers_of_groups_have_limits(void **state)
+{
+	struct group_answer answer = *sample(MESSAGE_GROUPED).grouped.answer;
+	const struct group_answer good = answer;
+	struct message m = sample(MESSAGE_GROUPED), of = sample(MESSAGE_GROUP);
+	struct group_request *ask = &of.group.ask;
+	const struct group_request asked = *ask;
+	uint64_t *requested[] = {&ask->clock, &ask->seen, &ask->joined};
+	uint64_t *numbers[] = {&answer.clock,	       &answer.done,	   &answer.joined,
+			       &answer.round,	       &answer.version,	   &answer.top,
+			       &answer.gone_last,      &answer.gone_first, &answer.job.round,
+			       &answer.job.clock,      &answer.job.base,   &answer.member[0].clock,
+			       &answer.member[0].round};
+	const struct {
+		uint32_t *field, most;
+	} small[] = {{&answer.attempt, 2 * GROUP_BY_SWITCH - 1},
+		     {&answer.job.attempt, GROUP_BY_SWITCH - 1},
+		     {&answer.job.base_attempt, 2 * GROUP_BY_SWITCH - 1},
+		     {&answer.members, GROUP_MEMBERS_MAX},
+		     {&answer.live, GROUP_MEMBERS_MAX},
+		     {&answer.cursor, GROUP_MEMBERS_MAX}};
+
+	for (size_t i = 0; i < sizeof(requested) / sizeof(requested[0]); i++) {
+		*ask = asked;
+		*requested[i] = 2 * GROUP_NUMBER_MAX;
+		assert_int_equal(refused(&of), 0);
+		*requested[i] += 1;
+		assert_int_equal(refused(&of), -EBADMSG);
+	}
+	*ask = asked;
+	ask->seen_attempt = 2 * GROUP_BY_SWITCH;
+	assert_int_equal(refused(&of), -EBADMSG);
+
+	m.grouped.answer = &answer;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		answer = good;
+		*numbers[i] = 2 * GROUP_NUMBER_MAX;
+		assert_int_equal(refused(&m), 0);
+		*numbers[i] += 1;
+		if (refused(&m) != -EBADMSG)
+			fail_msg("number %zu", i);
+	}
+	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++) {
+		answer = good;
+		*small[i].field = small[i].most;
+		assert_int_equal(refused(&m), 0);
+		*small[i].field += 1;
+		if (refused(&m) != -EBADMSG)
+			fail_msg("small number %zu", i);
+	}
+	answer = good;
+	answer.count++;
+	assert_int_equal(refused(&m), -EBADMSG);
+}
+
 /* A plan rides on NODE, if it was asked for. */
 static void a_node_may_tell_of_its_last_plan(void **state)
 {
@@ -889,6 +945,7 @@ int main(void)
 		cmocka_unit_test(fields_survive),
 		cmocka_unit_test(wrong_watches_are_refused),
 		cmocka_unit_test(wrong_groups_are_refused),
+		cmocka_unit_test(numbers_of_groups_have_limits),
 		cmocka_unit_test(a_node_may_tell_of_its_last_plan),
 		cmocka_unit_test(a_locate_may_name_several),
 		cmocka_unit_test(truncated_bytes_are_refused),
