@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reducers.h"
+#include "peek.h"
 #include "swarm/tally.h"
 
 #include <errno.h>
@@ -342,7 +343,7 @@ static void ask_done(struct reducers *c, struct reducer_task *t, int32_t status,
 		world_violation(c->g->w, "job %u: %x are not %u sources", j->number, t->used,
 				j->min ? j->min : j->num);
 	if (status == 0 && j->ended && j->status == 0 && j->asked == 1 && !c->splits &&
-	    j->used != t->used)
+	    !j->parted && j->used != t->used)
 		world_violation(c->g->w, "job %u: used %x and %x", j->number, j->used, t->used);
 	if (status != -ENOENT && status != -EAGAIN) {
 		if (!j->ended || j->status)
@@ -467,12 +468,22 @@ static void reducers_session(struct reducers *c, uint32_t node)
 	full_request(f, c->session[node], &r);
 }
 
+static void reducers_look(struct reducers *c, struct reducer_job *j)
+{
+	for (uint32_t i = 0; i < c->g->w->count; i++)
+		j->parted |= !j->caller_died && c->g->full[j->caller].core &&
+			     peek_gone(c->g->full[i].core, j->caller);
+}
+
 void reducers_step(struct reducers *c)
 {
 	c->g->on_reply = reducers_reply;
 	c->g->context = c;
 	for (uint32_t i = 0; i < c->g->w->count; i++)
 		reducers_session(c, i);
+	for (uint32_t i = 0; i < c->jobs; i++)
+		if (c->job[i].active)
+			reducers_look(c, &c->job[i]);
 	reducers_jobs(c);
 	for (uint32_t i = 0; i < REDUCERS_TASKS; i++) {
 		struct reducer_task *t = &c->task[i];

@@ -79,6 +79,7 @@ struct reducer_job {
 	bool deleted;	   /* the target, at some time */
 	bool ended;	   /* somebody was told how */
 	bool caller_died;  /* the caller's control died meanwhile */
+	bool parted;	   /* the caller lived and was taken for dead: as two sides, see splits */
 	bool active;
 	int32_t status;
 	uint32_t used; /* bit per source */

@@ -226,7 +226,7 @@ void reducers_read_all(struct reducers *c)
 			if (!t)
 				continue;
 			t->final = !j->flags; /* stripes may be lost before anybody has all */
-			t->used = j->asked == 1 && !c->splits ? j->used : 0;
+			t->used = j->asked == 1 && !c->splits && !j->parted ? j->used : 0;
 		}
 		reducers_run(c, 30 * WORLD_S);
 	}
