@@ -5,8 +5,8 @@
  * the server takes what came first. What carries the bytes is a struct transport, so that every
  * system runs the same program.
  */
-#ifndef SARISSA_BENCH_APP_H
-#define SARISSA_BENCH_APP_H
+#ifndef SARISSA_BENCH_APPS_APP_H
+#define SARISSA_BENCH_APPS_APP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts of the dataplane benchmark. One thread, everything on one core. */
-#ifndef SARISSA_BENCH_DATAPLANE_H
-#define SARISSA_BENCH_DATAPLANE_H
+#ifndef SARISSA_BENCH_DATAPLANE_DATAPLANE_H
+#define SARISSA_BENCH_DATAPLANE_DATAPLANE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * One endpoint of the dataplane benchmarks: an engine behind the dataplane's own receive and
  * transmit paths, without a control process. Belongs to the thread that turns it.
  */
-#ifndef SARISSA_BENCH_DATAPLANE_END_H
-#define SARISSA_BENCH_DATAPLANE_END_H
+#ifndef SARISSA_BENCH_DATAPLANE_DATAPLANE_END_H
+#define SARISSA_BENCH_DATAPLANE_DATAPLANE_END_H
 
 #include "dataplane.h"
 #include "io/node/worker.h"

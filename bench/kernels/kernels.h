@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of bench/kernels share. */
-#ifndef SARISSA_BENCH_KERNELS_H
-#define SARISSA_BENCH_KERNELS_H
+#ifndef SARISSA_BENCH_KERNELS_KERNELS_H
+#define SARISSA_BENCH_KERNELS_KERNELS_H
 
 #include "kernel.h"
 

@@ -2,8 +2,8 @@
 /*
  * What the subcommands of `sarissa` share: arguments, errors, exit statuses. One thread.
  */
-#ifndef SARISSA_CLI_H
-#define SARISSA_CLI_H
+#ifndef SARISSA_CLIENT_CLI_CLI_H
+#define SARISSA_CLIENT_CLI_CLI_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,13 +70,13 @@ int stat_run(const struct cli_args *args);
 int status_run(const struct cli_args *args);
 int peers_run(const struct cli_args *args);
 int top_run(const struct cli_args *args);
-int leave_run(const struct cli_args *args);
+int status_leave_run(const struct cli_args *args);
 int doctor_run(const struct cli_args *args);
 int local_run(const struct cli_args *args);
 int group_run(const struct cli_args *args);
-int policy_run(const struct cli_args *args);
+int group_policy_run(const struct cli_args *args);
 int plan_run(const struct cli_args *args);
-int topology_run(const struct cli_args *args);
+int plan_topology_run(const struct cli_args *args);
 
 /* Prints "sarissa: ..." as one line on stderr and returns the exit status that goes with error
  * (negative errno). */

@@ -3,8 +3,8 @@
  * Sends the core's replies to clients, with descriptors. A client that does not read is
  * disconnected when its queue is full. Called by the core (control_ops) and clients.c. One thread.
  */
-#ifndef SARISSA_CONTROL_ANSWERS_H
-#define SARISSA_CONTROL_ANSWERS_H
+#ifndef SARISSA_CONTROL_CLIENTS_ANSWERS_H
+#define SARISSA_CONTROL_CLIENTS_ANSWERS_H
 
 #include "client.h"
 

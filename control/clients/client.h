@@ -3,8 +3,8 @@
  * One client of control's socket, as clients.c (connections), requests.c (input) and answers.c
  * (output) share it. One thread.
  */
-#ifndef SARISSA_CONTROL_CLIENT_H
-#define SARISSA_CONTROL_CLIENT_H
+#ifndef SARISSA_CONTROL_CLIENTS_CLIENT_H
+#define SARISSA_CONTROL_CLIENTS_CLIENT_H
 
 #include "clients.h"
 

@@ -3,8 +3,8 @@
  * The clients' socket RUNDIR/control.sock: accepts and disconnects clients. requests.c reads what
  * they send, answers.c writes. Called by host.c. One thread.
  */
-#ifndef SARISSA_CONTROL_CLIENTS_H
-#define SARISSA_CONTROL_CLIENTS_H
+#ifndef SARISSA_CONTROL_CLIENTS_CLIENTS_H
+#define SARISSA_CONTROL_CLIENTS_CLIENTS_H
 
 #include <stdatomic.h>
 #include <uv.h>

@@ -10,8 +10,8 @@
  * two descriptors per client and one per staging buffer: clients.c looks at closer_behind before it
  * accepts a client.
  */
-#ifndef SARISSA_CONTROL_CLOSER_H
-#define SARISSA_CONTROL_CLOSER_H
+#ifndef SARISSA_CONTROL_CLIENTS_CLOSER_H
+#define SARISSA_CONTROL_CLIENTS_CLOSER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The process and user behind a client, as the kernel knew them at its connect. */
-#ifndef SARISSA_CONTROL_IDENTITY_H
-#define SARISSA_CONTROL_IDENTITY_H
+#ifndef SARISSA_CONTROL_CLIENTS_IDENTITY_H
+#define SARISSA_CONTROL_CLIENTS_IDENTITY_H
 
 #include "core/control.h"
 

@@ -3,8 +3,8 @@
  * Clients that cannot be served. Each gets an answer to its first request; a socket closed before
  * would look as if control were gone. Called by clients.c. One thread.
  */
-#ifndef SARISSA_CONTROL_REFUSALS_H
-#define SARISSA_CONTROL_REFUSALS_H
+#ifndef SARISSA_CONTROL_CLIENTS_REFUSALS_H
+#define SARISSA_CONTROL_CLIENTS_REFUSALS_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * Reads what clients send: requests, which go to the core, and descriptors, which closer.c must
  * close, not the loop. Nothing is trusted (core/session/sessions.c checks it). One thread.
  */
-#ifndef SARISSA_CONTROL_REQUESTS_H
-#define SARISSA_CONTROL_REQUESTS_H
+#ifndef SARISSA_CONTROL_CLIENTS_REQUESTS_H
+#define SARISSA_CONTROL_CLIENTS_REQUESTS_H
 
 #include "client.h"
 

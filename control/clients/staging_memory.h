@@ -6,8 +6,8 @@
  * the client, which touches them first. Called by the core (control_ops) and requests.c. One
  * thread.
  */
-#ifndef SARISSA_CONTROL_STAGING_MEMORY_H
-#define SARISSA_CONTROL_STAGING_MEMORY_H
+#ifndef SARISSA_CONTROL_CLIENTS_STAGING_MEMORY_H
+#define SARISSA_CONTROL_CLIENTS_STAGING_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

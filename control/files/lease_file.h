@@ -3,8 +3,8 @@
  * RUNDIR/leases: the leases of this node's clients, for the next control here (core/lease/kept.h).
  * Only the core writes it, through the mapping. Called by host.c.
  */
-#ifndef SARISSA_CONTROL_LEASE_FILE_H
-#define SARISSA_CONTROL_LEASE_FILE_H
+#ifndef SARISSA_CONTROL_FILES_LEASE_FILE_H
+#define SARISSA_CONTROL_FILES_LEASE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

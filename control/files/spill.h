@@ -4,8 +4,8 @@
  * Reads and writes are io_uring's, with O_DIRECT, between the store's memory and the file: the loop
  * only computes checksums. One thread. A file holds a header (spill_file.h) and the bytes.
  */
-#ifndef SARISSA_CONTROL_SPILL_H
-#define SARISSA_CONTROL_SPILL_H
+#ifndef SARISSA_CONTROL_FILES_SPILL_H
+#define SARISSA_CONTROL_FILES_SPILL_H
 
 #include <liburing.h>
 #include <uv.h>

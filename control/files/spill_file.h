@@ -3,8 +3,8 @@
  * One file of the folder of --spill: its name, its header, its checksum. Nothing in a file is
  * trusted.
  */
-#ifndef SARISSA_CONTROL_SPILL_FILE_H
-#define SARISSA_CONTROL_SPILL_FILE_H
+#ifndef SARISSA_CONTROL_FILES_SPILL_FILE_H
+#define SARISSA_CONTROL_FILES_SPILL_FILE_H
 
 #include <stdbool.h>
 #include "core/control.h"

@@ -4,8 +4,8 @@
  * gets those of the dataplane, and maps them. The store and the table stay mapped when the
  * dataplane dies, and go to the next one. Called by host.c; it must not know the event loop.
  */
-#ifndef SARISSA_CONTROL_ATTACH_H
-#define SARISSA_CONTROL_ATTACH_H
+#ifndef SARISSA_CONTROL_SHELL_ATTACH_H
+#define SARISSA_CONTROL_SHELL_ATTACH_H
 
 #include "core/control.h"
 #include "internal/ring.h"

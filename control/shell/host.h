@@ -3,8 +3,8 @@
  * The shell of a control core: the event loop, the rings to the workers, the dataplane that comes
  * and goes. Called by main.c. One thread.
  */
-#ifndef SARISSA_CONTROL_HOST_H
-#define SARISSA_CONTROL_HOST_H
+#ifndef SARISSA_CONTROL_SHELL_HOST_H
+#define SARISSA_CONTROL_SHELL_HOST_H
 
 #include <uv.h>
 #include "clients/staging_memory.h"

@@ -4,8 +4,8 @@
  * number. The kernel releases the lock when the last thread of the process has ended. Called by
  * host.c.
  */
-#ifndef SARISSA_CONTROL_LOCK_H
-#define SARISSA_CONTROL_LOCK_H
+#ifndef SARISSA_CONTROL_SHELL_LOCK_H
+#define SARISSA_CONTROL_SHELL_LOCK_H
 
 /* Makes the directory if there is none. Returns the descriptor that is the lock, or -1: it has said
  * why. */

@@ -3,8 +3,8 @@
  * Lines on stderr for the operator: "TIME sarissa-control: what is wrong: what to do"; the journal
  * gets no TIME. One thread; cold paths only. The levels are those of control/core.
  */
-#ifndef SARISSA_CONTROL_LOG_H
-#define SARISSA_CONTROL_LOG_H
+#ifndef SARISSA_CONTROL_SHELL_LOG_H
+#define SARISSA_CONTROL_SHELL_LOG_H
 
 #include <stdbool.h>
 #include "core/control.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of sarissa-control. */
-#ifndef SARISSA_CONTROL_OPTIONS_H
-#define SARISSA_CONTROL_OPTIONS_H
+#ifndef SARISSA_CONTROL_SHELL_OPTIONS_H
+#define SARISSA_CONTROL_SHELL_OPTIONS_H
 
 #include <sys/types.h>
 #include "core/control.h"

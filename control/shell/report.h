@@ -3,8 +3,8 @@
  * RUNDIR/control.counters (internal/control_counters.h): written about once a second while the loop
  * runs, and kept when the process ends; RUNDIR/plan.last. Called by host.c. One thread.
  */
-#ifndef SARISSA_CONTROL_REPORT_H
-#define SARISSA_CONTROL_REPORT_H
+#ifndef SARISSA_CONTROL_SHELL_REPORT_H
+#define SARISSA_CONTROL_SHELL_REPORT_H
 
 #include "core/control.h"
 #include "internal/counters.h"

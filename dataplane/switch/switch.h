@@ -5,8 +5,8 @@
  * socket, both around core/aggregate.h; or xdp_shell.c, which loads the XDP program that does the
  * same. One thread.
  */
-#ifndef SARISSA_DATAPLANE_SWITCH_H
-#define SARISSA_DATAPLANE_SWITCH_H
+#ifndef SARISSA_DATAPLANE_SWITCH_SWITCH_H
+#define SARISSA_DATAPLANE_SWITCH_SWITCH_H
 
 #include <signal.h>
 #include "core/aggregate.h"

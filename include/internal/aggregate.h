@@ -5,8 +5,8 @@
  * (dataplane/core/aggregate.h), the member's job (client/aggregate_job.h) and ebpf/aggregate.bpf.c:
  * so it has fixed widths and no libc. Little-endian. Pure; any thread.
  */
-#ifndef SARISSA_INTERNAL_AGGREGATE_H
-#define SARISSA_INTERNAL_AGGREGATE_H
+#ifndef SARISSA_INCLUDE_INTERNAL_AGGREGATE_H
+#define SARISSA_INCLUDE_INTERNAL_AGGREGATE_H
 
 #ifdef __bpf__
 #include <linux/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What command lines have in common beyond getopt_long: numbers, and the list of options. */
-#ifndef SARISSA_INTERNAL_ARGUMENTS_H
-#define SARISSA_INTERNAL_ARGUMENTS_H
+#ifndef SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
+#define SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
 
 #include <errno.h>
 #include <getopt.h>

@@ -13,8 +13,8 @@
  *   then        a length for each dimension, 8 bytes each, low byte first
  *   then        the text of the type, without a zero byte
  */
-#ifndef SARISSA_INTERNAL_ARRAY_META_H
-#define SARISSA_INTERNAL_ARRAY_META_H
+#ifndef SARISSA_INCLUDE_INTERNAL_ARRAY_META_H
+#define SARISSA_INCLUDE_INTERNAL_ARRAY_META_H
 
 #include <string.h>
 #include "object_meta.h"

@@ -7,8 +7,8 @@
  * CONTROL_COUNTERS only rise. CONTROL_GAUGES are of now, as of about a second ago; those that end
  * in _max are the bound of the one before.
  */
-#ifndef SARISSA_INTERNAL_CONTROL_COUNTERS_H
-#define SARISSA_INTERNAL_CONTROL_COUNTERS_H
+#ifndef SARISSA_INCLUDE_INTERNAL_CONTROL_COUNTERS_H
+#define SARISSA_INCLUDE_INTERNAL_CONTROL_COUNTERS_H
 
 #include <stdint.h>
 

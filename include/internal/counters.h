@@ -10,8 +10,8 @@
  * drop_*: a packet (or frame) that was refused, by cause. Each cause that the protocol page lists
  * has its own.
  */
-#ifndef SARISSA_INTERNAL_COUNTERS_H
-#define SARISSA_INTERNAL_COUNTERS_H
+#ifndef SARISSA_INCLUDE_INTERNAL_COUNTERS_H
+#define SARISSA_INCLUDE_INTERNAL_COUNTERS_H
 
 #include <stdint.h>
 

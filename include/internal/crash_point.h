@@ -5,8 +5,8 @@
  * second time with SARISSA_CRASH_POINTS, and lets a process die at one of these places
  * (tests/sim/model/crash.c). Elsewhere they are nothing.
  */
-#ifndef SARISSA_INTERNAL_CRASH_POINT_H
-#define SARISSA_INTERNAL_CRASH_POINT_H
+#ifndef SARISSA_INCLUDE_INTERNAL_CRASH_POINT_H
+#define SARISSA_INCLUDE_INTERNAL_CRASH_POINT_H
 
 #ifdef SARISSA_CRASH_POINTS
 void crash_point(void);

@@ -12,8 +12,8 @@
  * ROUND is a number, with .ATTEMPT behind it when a source of the first attempt was lost. A result
  * that a switch has made has GROUP_BY_SWITCH in its attempt.
  */
-#ifndef SARISSA_INTERNAL_GROUP_H
-#define SARISSA_INTERNAL_GROUP_H
+#ifndef SARISSA_INCLUDE_INTERNAL_GROUP_H
+#define SARISSA_INCLUDE_INTERNAL_GROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Names of things that more than one process speaks of: object ids, network addresses, handles.
  * Plain values: copied freely, owned by nobody.
  */
-#ifndef SARISSA_INTERNAL_IDS_H
-#define SARISSA_INTERNAL_IDS_H
+#ifndef SARISSA_INCLUDE_INTERNAL_IDS_H
+#define SARISSA_INCLUDE_INTERNAL_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -26,8 +26,8 @@
  * EVENT_MSG_SENT; receive slots belong to the dataplane, but to control from EVENT_MSG until
  * MSG_FREE. Only worker 0 carries messages.
  */
-#ifndef SARISSA_INTERNAL_IPC_H
-#define SARISSA_INTERNAL_IPC_H
+#ifndef SARISSA_INCLUDE_INTERNAL_IPC_H
+#define SARISSA_INCLUDE_INTERNAL_IPC_H
 
 #include <stdatomic.h>
 #include "record.h"

@@ -4,8 +4,8 @@
  * that root starts by hand give their socket and files to it, where this machine has it
  * (scripts/setup, systemd-sysusers). Called by both daemons for files that they have just made.
  */
-#ifndef SARISSA_INTERNAL_NODE_GROUP_H
-#define SARISSA_INTERNAL_NODE_GROUP_H
+#ifndef SARISSA_INCLUDE_INTERNAL_NODE_GROUP_H
+#define SARISSA_INCLUDE_INTERNAL_NODE_GROUP_H
 
 #include <grp.h>
 #include <unistd.h>

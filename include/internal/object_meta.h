@@ -3,8 +3,8 @@
  * The metadata of an object: up to OBJECT_META_BYTES bytes that its creator chooses. The store does
  * not read them; what they say of arrays is in include/sarissa/array.h.
  */
-#ifndef SARISSA_INTERNAL_OBJECT_META_H
-#define SARISSA_INTERNAL_OBJECT_META_H
+#ifndef SARISSA_INCLUDE_INTERNAL_OBJECT_META_H
+#define SARISSA_INCLUDE_INTERNAL_OBJECT_META_H
 
 #include <stdint.h>
 

@@ -8,8 +8,8 @@
  * so that a slot always finds one, whatever was there before; memory that no text has touched does
  * not exist. Which boxes are free follows from the notes.
  */
-#ifndef SARISSA_INTERNAL_OBJECT_PRIVATE_H
-#define SARISSA_INTERNAL_OBJECT_PRIVATE_H
+#ifndef SARISSA_INCLUDE_INTERNAL_OBJECT_PRIVATE_H
+#define SARISSA_INCLUDE_INTERNAL_OBJECT_PRIVATE_H
 
 #include "object_meta.h"
 #include "object_table.h"

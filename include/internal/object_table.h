@@ -22,8 +22,8 @@
  *
  * The metadata of an object (object_meta.h) lies in the store, right behind its bytes.
  */
-#ifndef SARISSA_INTERNAL_OBJECT_TABLE_H
-#define SARISSA_INTERNAL_OBJECT_TABLE_H
+#ifndef SARISSA_INCLUDE_INTERNAL_OBJECT_TABLE_H
+#define SARISSA_INCLUDE_INTERNAL_OBJECT_TABLE_H
 
 #include "ids.h"
 #include "sequence.h"

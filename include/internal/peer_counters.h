@@ -8,8 +8,8 @@
  * PEER_COUNTERS only rise while a connection lives. PEER_GAUGES are as of written_ns: a
  * tenth of a second after 64 KiB have passed at the latest, else with the next keep-alive.
  */
-#ifndef SARISSA_INTERNAL_PEER_COUNTERS_H
-#define SARISSA_INTERNAL_PEER_COUNTERS_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PEER_COUNTERS_H
+#define SARISSA_INCLUDE_INTERNAL_PEER_COUNTERS_H
 
 #include "counters.h"
 #include "ids.h"

@@ -4,8 +4,8 @@
  * was measured. Control writes a new file under the old name; `sarissa plan --last` reads it.
  * Both are of one version.
  */
-#ifndef SARISSA_INTERNAL_PLAN_FILE_H
-#define SARISSA_INTERNAL_PLAN_FILE_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PLAN_FILE_H
+#define SARISSA_INCLUDE_INTERNAL_PLAN_FILE_H
 
 #include <stdint.h>
 

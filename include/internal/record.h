@@ -20,8 +20,8 @@
  * bytes, counts are chunks. The receiver of a record validates every field before it uses any: a
  * bad record is answered by EVENT_REFUSED and changes nothing.
  */
-#ifndef SARISSA_INTERNAL_RECORD_H
-#define SARISSA_INTERNAL_RECORD_H
+#ifndef SARISSA_INCLUDE_INTERNAL_RECORD_H
+#define SARISSA_INCLUDE_INTERNAL_RECORD_H
 
 #include <stddef.h>
 #include "ids.h"

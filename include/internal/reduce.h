@@ -5,8 +5,8 @@
  * zero is no operation and no type. Pure functions, callable by anyone with any value: what is
  * unknown gives 0 or NULL.
  */
-#ifndef SARISSA_INTERNAL_REDUCE_H
-#define SARISSA_INTERNAL_REDUCE_H
+#ifndef SARISSA_INCLUDE_INTERNAL_REDUCE_H
+#define SARISSA_INCLUDE_INTERNAL_REDUCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

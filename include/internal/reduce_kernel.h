@@ -3,8 +3,8 @@
  * What control needs of the reduce kernels, for small values that it adds up itself. Pure; any
  * thread. The dataplane uses the kernels directly (dataplane/core/kernel.h has their rules).
  */
-#ifndef SARISSA_INTERNAL_REDUCE_KERNEL_H
-#define SARISSA_INTERNAL_REDUCE_KERNEL_H
+#ifndef SARISSA_INCLUDE_INTERNAL_REDUCE_KERNEL_H
+#define SARISSA_INCLUDE_INTERNAL_REDUCE_KERNEL_H
 
 #include <stdint.h>
 

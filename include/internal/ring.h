@@ -7,8 +7,8 @@
  *
  * Who may call: control and dataplane shells.
  */
-#ifndef SARISSA_INTERNAL_RING_H
-#define SARISSA_INTERNAL_RING_H
+#ifndef SARISSA_INCLUDE_INTERNAL_RING_H
+#define SARISSA_INCLUDE_INTERNAL_RING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

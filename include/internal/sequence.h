@@ -4,8 +4,8 @@
  * that copy and look whether it wrote meanwhile. Odd while it writes; a writer that died there
  * leaves it odd, and the next one goes on from that.
  */
-#ifndef SARISSA_INTERNAL_SEQUENCE_H
-#define SARISSA_INTERNAL_SEQUENCE_H
+#ifndef SARISSA_INCLUDE_INTERNAL_SEQUENCE_H
+#define SARISSA_INCLUDE_INTERNAL_SEQUENCE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

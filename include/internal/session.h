@@ -19,8 +19,8 @@
  * RESUME for each object that it was creating, (5) repeats unanswered requests, with
  * SESSION_FLAG_RETRY.
  */
-#ifndef SARISSA_INTERNAL_SESSION_H
-#define SARISSA_INTERNAL_SESSION_H
+#ifndef SARISSA_INCLUDE_INTERNAL_SESSION_H
+#define SARISSA_INCLUDE_INTERNAL_SESSION_H
 
 #include "group.h"
 #include "ids.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the sender and the receiver of valid DATA have agreed upon. */
-#ifndef SARISSA_SCENARIOS_CONTENT_H
-#define SARISSA_SCENARIOS_CONTENT_H
+#ifndef SARISSA_PKTGEN_SCENARIOS_PROGRAMS_CONTENT_H
+#define SARISSA_PKTGEN_SCENARIOS_PROGRAMS_CONTENT_H
 
 #include "../../bench/payload.h"
 #include "internal/ids.h"

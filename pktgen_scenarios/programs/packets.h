@@ -3,8 +3,8 @@
  * The generator of the traffic scenarios: what it sends, whatever carries it away. Frames are made
  * here and nowhere else; a port or a pcap file takes them.
  */
-#ifndef SARISSA_SCENARIOS_PACKETS_H
-#define SARISSA_SCENARIOS_PACKETS_H
+#ifndef SARISSA_PKTGEN_SCENARIOS_PROGRAMS_PACKETS_H
+#define SARISSA_PKTGEN_SCENARIOS_PROGRAMS_PACKETS_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

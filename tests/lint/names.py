@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the documents name is there: files, options, functions, counters, tests, and what their links lead to.
-And each option of our programs stands in its manual page.
+"""What the documents name is there: files, options, functions, counters, tests, what their links lead to, and
+the files that comments name. And each option of our programs stands in its manual page.
 
 usage: names.py
 """
@@ -16,6 +16,8 @@ from tree import ROOT, tracked_files  # noqa: E402
 
 FILE = re.compile(r"(?<![\w./*<-])((?:[a-z][\w-]*/)*[a-z][\w-]*\.(?:c|h|py|proto|bpf\.c|md|json))\b")
 LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
+COMMENT = {"c": re.compile(r"/\*.*?\*/", re.S), "python": re.compile(r'""".*?"""|#[^\n]*', re.S),
+           "other": re.compile(r"(?!)")}
 OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z0-9]+)*(?![\w-])")
 WORD = re.compile(r"`([a-z]\w*_\w+)`")
 # how our programs and scripts declare an option
@@ -25,7 +27,7 @@ MANUALS = {"control/shell/options.c": "sarissa-control.8", "dataplane/io/node/op
            "client/cli/main.c": "sarissa.1"}
 # of others, and examples
 FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "--out", "dpdk-devbind.py",
-           "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json"}
+           "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json", "program.py"}
 
 
 def text_of(name):
@@ -39,6 +41,11 @@ def declared(text):
     return {f"--{name}" for way in DECLARED for name in re.findall(way, text, flags=re.M)}
 
 
+def comments(name, text):
+    kind = "python" if name.endswith(".py") else "c" if name.endswith((".c", ".h")) else "other"
+    return "\n".join(COMMENT[kind].findall(text))
+
+
 def offences(names):
     documents = [n for n in names if n.endswith(".md") or n.startswith("docs/man/")]
     sources = {n: text_of(n) for n in names if n not in documents}
@@ -46,11 +53,13 @@ def offences(names):
     words |= {Path(n).stem for n in names}
     words |= {"_".join(Path(n).with_suffix("").parts[2:]) for n in names if n.startswith("tests/unit/")}
     options = set().union(*(declared(text) for text in sources.values()))
+    ends = {"/".join(Path(n).parts[k:]) for n in names for k in range(len(Path(n).parts))}
+    commented = {n: comments(n, text) for n, text in sources.items() if not n.startswith("tests/lint/")}
+    for page, text in [*((page, text_of(page)) for page in documents), *commented.items()]:
+        for name in sorted(set(FILE.findall(text)) - FOREIGN - ends):
+            yield f"{page}: there is no file {name}"
     for page in documents:
         text = text_of(page)
-        for name in sorted(set(FILE.findall(text)) - FOREIGN):
-            if not any(n == name or n.endswith(f"/{name}") for n in names):
-                yield f"{page}: there is no file {name}"
         for link in sorted(set(LINK.findall(text)) if page.endswith(".md") else ()):
             if "://" not in link and not (ROOT / page).parent.joinpath(link).exists():
                 yield f"{page}: the link to {link} leads nowhere"

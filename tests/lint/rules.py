@@ -3,6 +3,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 # A file is never split for its length alone: a split that makes statics global is worse than a long
 # file. So the cap is far, and above the hint one looks whether the file serves two purposes.
@@ -45,6 +46,20 @@ UPSTREAMS = ("bpftool", "clang", "cmocka", "DPDK", "gcc", "glibc", "ISA-L", "lib
              "protobuf-c", "Ray", "valgrind")
 UPSTREAM_BUG = re.compile(r"\b(?:" + "|".join(UPSTREAMS) + r")(?:'s)? "
                           r"(?:(?:bug|issue|PR|pull request) )?#?\d+\b", re.I)
+
+# files whose functions bear the name of what they belong to: the engine and control as others call them, packets,
+# objects, and what a library wants to find under its own name
+STRANGERS = {
+    "control/core/cluster/handshake.c", "control/core/config.c", "control/core/flow/buffers.c",
+    "control/core/session/put.c", "control/core/session/sessions.c", "control/core/store/recovery.c",
+    "control/core/transfer/fetch.c", "control/shell/pump.c",
+    "dataplane/core/event.c", "dataplane/core/kernel_control.c", "dataplane/core/plan.c", "dataplane/core/receive.c",
+    "dataplane/core/wire.c", "dataplane/io/ports/xdp_attach.c", "dataplane/io/ports/xdp_kick.c"}
+
+
+def read(path):
+    file = Path(__file__).resolve().parents[2] / path
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def tag(path, lines):
@@ -150,6 +165,59 @@ def private(path, lines):
             yield number, "names a path or a number of somebody's own: say what it is"
 
 
-ALL = (tag, size, functions_c, functions_python, arrows, core_calls, unfinished, private)
+def header(path, lines):
+    """A file says at its head what it is for; a .c file may leave that to the header of its name."""
+    if not path.endswith(C_LIKE) or path.startswith("control/rpc/"):
+        return
+    both = [lines] if path.endswith(".h") else [lines, read(path[:-2] + ".h")]
+    if not any(any(line.startswith("/*") for line in some[1:3]) for some in both):
+        yield 2, "no comment at the head: what the file is for, who calls it, what it must not know"
+
+
+def include_once(path, lines):
+    """The name that a header defines, to be included once, is its path."""
+    if not path.endswith(".h") or path.startswith("include/sarissa/"):
+        return
+    wanted = "SARISSA_" + re.sub(r"[^A-Z0-9]", "_", path.upper())
+    for number, line in enumerate(lines, 1):
+        found = re.match(r"#ifndef (SARISSA_\w+_H)$", line)
+        if found and found.group(1) != wanted:
+            yield number, f"the name that this header defines is {wanted}"
+
+
+def family(path):
+    """What the name of a function of that file begins with: the file's name, its first word, its module's name."""
+    parts = Path(path).with_suffix("").parts
+    stem = parts[-1]
+    words = {stem, stem.split("_")[0], *parts[:-1]}
+    if path.startswith("control/rpc/"):
+        words |= {"codec", "decode", "encode"}
+    return {one for word in words for one in (word, f"{word}s", word.removesuffix("s"), word.removesuffix("es"))}
+
+
+def tells_file(path, lines):
+    """A function that other files call tells by its name where it is."""
+    if not path.endswith(".c") or not path.startswith(("control/", "client/cli/", "dataplane/")) or \
+            path in STRANGERS or path.startswith("dataplane/core/kernel_"):
+        return
+    prefixes = family(path)
+    for number, line in enumerate(lines, 1):
+        if line != "{":
+            continue
+        begin = number - 2
+        while begin > 0 and lines[begin - 1] and not re.match(r"[}#/\s]| \*", lines[begin - 1]):
+            begin -= 1
+        text = " ".join(lines[begin:number - 1])
+        found = re.search(r"(\w+)\(", re.sub(r"__attribute__\(\(.*?\)\)", "", text))
+        if not found or re.search(r"\bstatic\b|^enum|^typedef", text[:found.start()]):
+            continue
+        name = found.group(1)
+        if not name.startswith(("sar_", "PyInit_")) and name != "main" and \
+                not any(name == one or name.startswith(f"{one}_") for one in prefixes):
+            yield number - 1, f"{name}() does not tell its file: begin it with {Path(path).stem}_"
+
+
+ALL = (tag, size, functions_c, functions_python, arrows, core_calls, unfinished, private, header, include_once,
+       tells_file)
 # printed, and no reason to fail
 HINTS = (size_hint,)

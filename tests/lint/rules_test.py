@@ -50,4 +50,27 @@ class Tickets(unittest.TestCase):
         self.assertTrue(found(rules.private, "\t/* libuv #1 in /home/me/libuv */"))
 
 
+RPC = "control/core/cluster/rpc.c"
+
+
+class Names(unittest.TestCase):
+    def test_a_function_tells_its_file(self):
+        for name in ("rpc_start", "cluster_start", "rpc"):
+            self.assertFalse(found(rules.tells_file, f"void {name}(int a)", "{", "}", path=RPC))
+        for before in ("void calls_start(int a)", "struct call *calls_start(int a,\n\t\tint b)"):
+            self.assertTrue(found(rules.tells_file, *before.split("\n"), "{", "}", path=RPC))
+
+    def test_only_what_others_call_is_looked_at(self):
+        self.assertFalse(found(rules.tells_file, "static void start(void)", "{", "}", path=RPC))
+
+    def test_an_include_is_for_once(self):
+        self.assertTrue(found(rules.include_once, "#ifndef SARISSA_PEERS_H", path="control/core/cluster/peers.h"))
+        self.assertFalse(found(rules.include_once, "#ifndef SARISSA_CONTROL_CORE_CLUSTER_PEERS_H",
+                               path="control/core/cluster/peers.h"))
+
+    def test_a_file_has_a_head(self):
+        self.assertTrue(found(rules.header, "/* SPDX */", "#include <a.h>", path="control/none.c"))
+        self.assertFalse(found(rules.header, "/* SPDX */", "/* What it is for. */", path="control/none.c"))
+
+
 unittest.main()

@@ -348,7 +348,7 @@ int group_run(const struct cli_args *args)
 	return group_do(args, args->names + optind, args->count - optind, &o);
 }
 
-int policy_run(const struct cli_args *args)
+int group_policy_run(const struct cli_args *args)
 {
 	char table[SAR_POLICY_TABLE_MAX];
 	const char *verb = args->count > 1 ? args->names[1] : "";

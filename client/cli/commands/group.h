@@ -3,8 +3,8 @@
  * What the commands know of synchronisation groups: their names, and one group with its members
  * (group.c). `sarissa group` and `sarissa top` show them.
  */
-#ifndef SARISSA_CLI_GROUP_H
-#define SARISSA_CLI_GROUP_H
+#ifndef SARISSA_CLIENT_CLI_COMMANDS_GROUP_H
+#define SARISSA_CLIENT_CLI_COMMANDS_GROUP_H
 
 #include <stddef.h>
 #include "cli/support/json.h"

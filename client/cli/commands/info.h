@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What ls and stat tell of an object alike. */
-#ifndef SARISSA_CLI_INFO_H
-#define SARISSA_CLI_INFO_H
+#ifndef SARISSA_CLIENT_CLI_COMMANDS_INFO_H
+#define SARISSA_CLIENT_CLI_COMMANDS_INFO_H
 
 #include "internal/array_meta.h"
 #include "cli/support/json.h"

@@ -193,7 +193,7 @@ int plan_run(const struct cli_args *args)
 	return plan_become(args);
 }
 
-int topology_run(const struct cli_args *args)
+int plan_topology_run(const struct cli_args *args)
 {
 	if (args->count > 1 && strcmp(args->names[1], "probe") == 0)
 		return probe_run(args);

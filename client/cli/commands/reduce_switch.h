@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa reduce with --switch and --member. Called by reduce.c. */
-#ifndef SARISSA_CLI_REDUCE_SWITCH_H
-#define SARISSA_CLI_REDUCE_SWITCH_H
+#ifndef SARISSA_CLIENT_CLI_COMMANDS_REDUCE_SWITCH_H
+#define SARISSA_CLIENT_CLI_COMMANDS_REDUCE_SWITCH_H
 
 #include "cli/cli.h"
 

@@ -257,7 +257,7 @@ int status_run(const struct cli_args *args)
 	return nodes != CLI_DONE ? nodes : counters != CLI_DONE ? counters : flushed;
 }
 
-int leave_run(const struct cli_args *args)
+int status_leave_run(const struct cli_args *args)
 {
 	sar *s;
 	int status = cli_open(args, &s);

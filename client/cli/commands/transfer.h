@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What put and get share. */
-#ifndef SARISSA_CLI_TRANSFER_H
-#define SARISSA_CLI_TRANSFER_H
+#ifndef SARISSA_CLIENT_CLI_COMMANDS_TRANSFER_H
+#define SARISSA_CLIENT_CLI_COMMANDS_TRANSFER_H
 
 #include <stdio.h>
 #include "cli/cli.h"

@@ -3,8 +3,8 @@
  * What the dataplane counted, from the counters file beside the node's socket: also when the
  * dataplane, or the whole node, does not run any more.
  */
-#ifndef SARISSA_CLI_COUNTERS_FILE_H
-#define SARISSA_CLI_COUNTERS_FILE_H
+#ifndef SARISSA_CLIENT_CLI_DOCTOR_COUNTERS_FILE_H
+#define SARISSA_CLIENT_CLI_DOCTOR_COUNTERS_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * The checks of `sarissa doctor`. Each reports one finding or more; a finding that is not ok says
  * what to do. Nothing is changed on the machine.
  */
-#ifndef SARISSA_CLI_DOCTOR_H
-#define SARISSA_CLI_DOCTOR_H
+#ifndef SARISSA_CLIENT_CLI_DOCTOR_DOCTOR_H
+#define SARISSA_CLIENT_CLI_DOCTOR_DOCTOR_H
 
 #include "cli/cli.h"
 #include "counters_file.h"

@@ -4,8 +4,8 @@
  * One small file per node in $XDG_STATE_HOME/sarissa (~/.local/state/sarissa). Without such a
  * folder every look is the first.
  */
-#ifndef SARISSA_CLI_DOCTOR_SEEN_H
-#define SARISSA_CLI_DOCTOR_SEEN_H
+#ifndef SARISSA_CLIENT_CLI_DOCTOR_DOCTOR_SEEN_H
+#define SARISSA_CLIENT_CLI_DOCTOR_DOCTOR_SEEN_H
 
 #include <stdbool.h>
 #include "counters_file.h"

@@ -3,8 +3,8 @@
  * The connections of this node's workers, from the file RUNDIR/peers, and what is wrong with the
  * path of one of them beside the others. Also when the dataplane does not run any more.
  */
-#ifndef SARISSA_CLI_PATHS_H
-#define SARISSA_CLI_PATHS_H
+#ifndef SARISSA_CLIENT_CLI_DOCTOR_PATHS_H
+#define SARISSA_CLIENT_CLI_DOCTOR_PATHS_H
 
 #include "internal/peer_counters.h"
 #include "sarissa/sarissa.h"

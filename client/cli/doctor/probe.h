@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `sarissa topology probe FILE`: probe.c. */
-#ifndef SARISSA_CLI_PROBE_H
-#define SARISSA_CLI_PROBE_H
+#ifndef SARISSA_CLIENT_CLI_DOCTOR_PROBE_H
+#define SARISSA_CLIENT_CLI_DOCTOR_PROBE_H
 
 #include "cli/cli.h"
 

@@ -4,8 +4,8 @@
  * verbs of `sarissa local` share. local_state.c keeps the files of a cluster, local_daemon.c starts
  * and ends the two processes of a node, local.c has the verbs. One thread.
  */
-#ifndef SARISSA_CLI_LOCAL_H
-#define SARISSA_CLI_LOCAL_H
+#ifndef SARISSA_CLIENT_CLI_LOCAL_LOCAL_H
+#define SARISSA_CLIENT_CLI_LOCAL_LOCAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

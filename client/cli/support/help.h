@@ -3,8 +3,8 @@
  * `sarissa help TOPIC`: finds a manual page and shows it. help.c looks for the page and runs
  * man(1), help_text.c prints a page where there is no man. Neither knows the commands. One thread.
  */
-#ifndef SARISSA_CLI_HELP_H
-#define SARISSA_CLI_HELP_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_HELP_H
+#define SARISSA_CLIENT_CLI_SUPPORT_HELP_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Writing JSON, one object per line. Keys are ours and plain. Strings may hold any byte: what is
  * not UTF-8 becomes a lone surrogate U+DC00 + byte, which Python's "surrogateescape" turns back.
  */
-#ifndef SARISSA_CLI_JSON_H
-#define SARISSA_CLI_JSON_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_JSON_H
+#define SARISSA_CLIENT_CLI_SUPPORT_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

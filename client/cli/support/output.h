@@ -6,8 +6,8 @@
  * folder that may not be written to) is written in place, once all bytes are there. One output per
  * process.
  */
-#ifndef SARISSA_CLI_OUTPUT_H
-#define SARISSA_CLI_OUTPUT_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_OUTPUT_H
+#define SARISSA_CLIENT_CLI_SUPPORT_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

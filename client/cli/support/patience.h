@@ -3,8 +3,8 @@
  * Says on standard error what a command waits for when nothing has happened for 5 s, and again
  * after ever longer times. A thread of its own, beside the call that waits. One per command.
  */
-#ifndef SARISSA_CLI_PATIENCE_H
-#define SARISSA_CLI_PATIENCE_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_PATIENCE_H
+#define SARISSA_CLIENT_CLI_SUPPORT_PATIENCE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * nothing is there yet, and /dev/stdout, /dev/fd/N and /proc/self/fd/N are the caller's descriptor.
  * For get and put.
  */
-#ifndef SARISSA_CLI_PLACE_H
-#define SARISSA_CLI_PLACE_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_PLACE_H
+#define SARISSA_CLIENT_CLI_SUPPORT_PLACE_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * The line on a terminal's stderr that shows a transfer. It appears only when stderr is a terminal
  * and the transfer has lasted a second; it is redrawn at most ten times a second.
  */
-#ifndef SARISSA_CLI_PROGRESS_H
-#define SARISSA_CLI_PROGRESS_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_PROGRESS_H
+#define SARISSA_CLIENT_CLI_SUPPORT_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * .sarissa-get-XXXXXXXX, and is locked (flock) as long as its process lives: the next get in the
  * folder removes those of processes that were killed. One per process.
  */
-#ifndef SARISSA_CLI_TEMPORARY_H
-#define SARISSA_CLI_TEMPORARY_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_TEMPORARY_H
+#define SARISSA_CLIENT_CLI_SUPPORT_TEMPORARY_H
 
 #include <stdbool.h>
 

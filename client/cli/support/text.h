@@ -2,8 +2,8 @@
 /*
  * Values as people read them, and names that may hold any byte made harmless for a terminal.
  */
-#ifndef SARISSA_CLI_TEXT_H
-#define SARISSA_CLI_TEXT_H
+#ifndef SARISSA_CLIENT_CLI_SUPPORT_TEXT_H
+#define SARISSA_CLIENT_CLI_SUPPORT_TEXT_H
 
 #include <stddef.h>
 #include <stdbool.h>

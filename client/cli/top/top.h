@@ -3,8 +3,8 @@
  * What the parts of `sarissa top` share: samples of this node and of the groups (top_sample.c), and
  * what has happened between two of them (top_show.c shows it). top.c knows the terminal and time.
  */
-#ifndef SARISSA_CLI_TOP_H
-#define SARISSA_CLI_TOP_H
+#ifndef SARISSA_CLIENT_CLI_TOP_TOP_H
+#define SARISSA_CLIENT_CLI_TOP_TOP_H
 
 #include <stdio.h>
 #include "cli/cli.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the operations of a Queue share: completions.c, and completions_group.c for those of groups.
  */
-#ifndef SARISSA_PYTHON_COMPLETIONS_H
-#define SARISSA_PYTHON_COMPLETIONS_H
+#ifndef SARISSA_CLIENT_PYTHON_EXTENSION_COMPLETIONS_H
+#define SARISSA_CLIENT_PYTHON_EXTENSION_COMPLETIONS_H
 
 #include "python.h"
 #include "sarissa/group.h"

@@ -3,8 +3,8 @@
  * DLPack's structs, as its specification (1.0) lays them out: how libraries of arrays hand memory
  * to one another. For dlpack.c only.
  */
-#ifndef SARISSA_PYTHON_DLPACK_H
-#define SARISSA_PYTHON_DLPACK_H
+#ifndef SARISSA_CLIENT_PYTHON_EXTENSION_DLPACK_H
+#define SARISSA_CLIENT_PYTHON_EXTENSION_DLPACK_H
 
 #include <stdint.h>
 

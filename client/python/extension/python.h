@@ -7,8 +7,8 @@
  * only, but the interpreters have had the same functions, slots and struct since 3.9 (3.11 made
  * them stable as they were), so they are declared here.
  */
-#ifndef SARISSA_PYTHON_PYTHON_H
-#define SARISSA_PYTHON_PYTHON_H
+#ifndef SARISSA_CLIENT_PYTHON_EXTENSION_PYTHON_H
+#define SARISSA_CLIENT_PYTHON_EXTENSION_PYTHON_H
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000

@@ -7,7 +7,7 @@
  *
  * Broadcast is receiver-driven. A GET is answered with one holder, and a sending slot of that
  * holder is booked. The receiver becomes a partial holder at once, so that later receivers chain
- * behind it. A copy that is complete or gone returns the slot. A model (planner/fanout.h) says how
+ * behind it. A copy that is complete or gone returns the slot. A model (planner/cost.h) says how
  * many slots a copy has, and whether a small value comes with the answer instead. A receiver may
  * book several holders. Bookings never form a circle.
  */

@@ -2,7 +2,7 @@
 /*
  * The groups that this node owns: members, clocks, the policy, the open round, decided rounds. A
  * pure state machine: requests of members, ends of tasks and the time go in; answers and tasks go
- * out by struct groups_ops (objects.c). Called by the front door and by tests. It must not know
+ * out by struct groups_ops (shell.c). Called by the front door and by tests. It must not know
  * sessions, messages or the store.
  *
  *   phase    meaning                                           next
@@ -258,7 +258,7 @@ struct group {
 	uint64_t histogram[GROUP_HISTOGRAM];
 	bool spent; /* the window of a cohort must be rebuilt */
 	bool moved; /* pulls may have become ready */
-	/* of objects.c */
+	/* of shell.c */
 	struct call *call;
 	void *shell;
 };

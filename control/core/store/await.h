@@ -13,7 +13,7 @@ struct await {
 	struct list link; /* on object.waits, fetch.waits or reduction.waits */
 	bool nowait;	  /* it ends as soon as nobody is known to have the object */
 	bool limited;	  /* by a time: it may wait for room */
-	bool group;	  /* of a group (group/shell.h), not of a client */
+	bool group;	  /* of a group (group/shell.c), not of a client */
 };
 
 #endif

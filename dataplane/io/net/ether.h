@@ -7,8 +7,8 @@
  * length is checked against the bytes that are really there. VLAN tags, IPv4 options beyond their
  * length and IPv6 extension headers are not looked into: such frames are ETHER_OTHER.
  */
-#ifndef SARISSA_DATAPLANE_IO_ETHER_H
-#define SARISSA_DATAPLANE_IO_ETHER_H
+#ifndef SARISSA_DATAPLANE_IO_NET_ETHER_H
+#define SARISSA_DATAPLANE_IO_NET_ETHER_H
 
 #include <stddef.h>
 #include "internal/ids.h"

@@ -5,8 +5,8 @@
  * vmxnet3 behind vfio-pci) give one and then no other, and with them answer later looks from
  * memory.
  */
-#ifndef SARISSA_DATAPLANE_IO_LINK_H
-#define SARISSA_DATAPLANE_IO_LINK_H
+#ifndef SARISSA_DATAPLANE_IO_NET_LINK_H
+#define SARISSA_DATAPLANE_IO_NET_LINK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
  * the table either. Questions for one
  * address are at least NEIGHBOUR_ASK_MIN_NS apart, doubling to NEIGHBOUR_ASK_MAX_NS.
  */
-#ifndef SARISSA_DATAPLANE_IO_NEIGHBOUR_H
-#define SARISSA_DATAPLANE_IO_NEIGHBOUR_H
+#ifndef SARISSA_DATAPLANE_IO_NET_NEIGHBOUR_H
+#define SARISSA_DATAPLANE_IO_NET_NEIGHBOUR_H
 
 #include <stdatomic.h>
 #include "internal/ids.h"

@@ -4,8 +4,8 @@
  * asks it and listens to what changes. Answers go into the neighbour table, keyed by the peer's
  * address. rtnetlink(7); main thread only.
  */
-#ifndef SARISSA_DATAPLANE_IO_NETLINK_H
-#define SARISSA_DATAPLANE_IO_NETLINK_H
+#ifndef SARISSA_DATAPLANE_IO_NET_NETLINK_H
+#define SARISSA_DATAPLANE_IO_NET_NETLINK_H
 
 #include "neighbour.h"
 

@@ -3,8 +3,8 @@
  * The socket where control and dataplane meet (internal/ipc.h): RUNDIR/dataplane.sock. Main thread
  * only. One control at a time; a second one is told -EBUSY.
  */
-#ifndef SARISSA_DATAPLANE_IO_ATTACH_H
-#define SARISSA_DATAPLANE_IO_ATTACH_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_ATTACH_H
+#define SARISSA_DATAPLANE_IO_NODE_ATTACH_H
 
 #include "internal/ipc.h"
 

@@ -5,8 +5,8 @@
  * a port is away workers let it alone: what is to leave by it is lost, as with a pulled cable, so
  * the engine knows nothing of this.
  */
-#ifndef SARISSA_DATAPLANE_IO_AWAY_H
-#define SARISSA_DATAPLANE_IO_AWAY_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_AWAY_H
+#define SARISSA_DATAPLANE_IO_NODE_AWAY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * UDP ports of the workers are held by sockets that read nothing. Else any local user could bind
  * them and send as this node. Called by port.c, main thread only.
  */
-#ifndef SARISSA_DATAPLANE_IO_HOLD_H
-#define SARISSA_DATAPLANE_IO_HOLD_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_HOLD_H
+#define SARISSA_DATAPLANE_IO_NODE_HOLD_H
 
 #include "internal/ids.h"
 

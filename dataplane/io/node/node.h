@@ -3,8 +3,8 @@
  * The dataplane process: its ports, workers and shared memory, and the main thread's work while the
  * workers run: control's attach socket, the kernel's neighbours, capture, signals.
  */
-#ifndef SARISSA_DATAPLANE_IO_NODE_H
-#define SARISSA_DATAPLANE_IO_NODE_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_NODE_H
+#define SARISSA_DATAPLANE_IO_NODE_NODE_H
 
 #include "away.h"
 #include "io/observe/capture.h"

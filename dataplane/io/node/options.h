@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of sarissa-dataplane. Main thread, before anything else. */
-#ifndef SARISSA_DATAPLANE_IO_OPTIONS_H
-#define SARISSA_DATAPLANE_IO_OPTIONS_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_OPTIONS_H
+#define SARISSA_DATAPLANE_IO_NODE_OPTIONS_H
 
 #include <stdint.h>
 #include "internal/ids.h"

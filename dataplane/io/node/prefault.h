@@ -8,8 +8,8 @@
  *
  * prefault_want is the workers'; the rest is the main thread's.
  */
-#ifndef SARISSA_DATAPLANE_IO_PREFAULT_H
-#define SARISSA_DATAPLANE_IO_PREFAULT_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_PREFAULT_H
+#define SARISSA_DATAPLANE_IO_NODE_PREFAULT_H
 
 #include <stdbool.h>
 #include <stdint.h>

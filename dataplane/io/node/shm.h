@@ -6,8 +6,8 @@
  * The fds are sealed against any change of size, so that no process that holds them can make
  * another one fault. An adopted fd must carry those seals.
  */
-#ifndef SARISSA_DATAPLANE_IO_SHM_H
-#define SARISSA_DATAPLANE_IO_SHM_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_SHM_H
+#define SARISSA_DATAPLANE_IO_NODE_SHM_H
 
 #include "internal/counters.h"
 #include "internal/ipc.h"

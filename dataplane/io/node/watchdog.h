@@ -5,8 +5,8 @@
  * worker that hangs, or a main thread that waits for one, ends the messages, and the manager ends
  * the process. Three steps in the time that the manager gives. Main thread only.
  */
-#ifndef SARISSA_DATAPLANE_IO_WATCHDOG_H
-#define SARISSA_DATAPLANE_IO_WATCHDOG_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_WATCHDOG_H
+#define SARISSA_DATAPLANE_IO_NODE_WATCHDOG_H
 
 #include "internal/notify.h"
 #include "worker.h"

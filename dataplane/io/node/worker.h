@@ -4,8 +4,8 @@
  * and its counters; nobody else touches them while it runs. The main thread speaks to it through
  * `wanted` (the session it should serve) and `stop`, other workers through its hand-over ring.
  */
-#ifndef SARISSA_DATAPLANE_IO_WORKER_H
-#define SARISSA_DATAPLANE_IO_WORKER_H
+#ifndef SARISSA_DATAPLANE_IO_NODE_WORKER_H
+#define SARISSA_DATAPLANE_IO_NODE_WORKER_H
 
 #include <stdatomic.h>
 #include <rte_cycles.h>

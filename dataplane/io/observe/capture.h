@@ -4,8 +4,8 @@
  * port's queues); the main thread writes. What the ring has no room for is missing in the file and
  * counted when it is closed. The workers' timing suffers: for finding faults only.
  */
-#ifndef SARISSA_DATAPLANE_IO_CAPTURE_H
-#define SARISSA_DATAPLANE_IO_CAPTURE_H
+#ifndef SARISSA_DATAPLANE_IO_OBSERVE_CAPTURE_H
+#define SARISSA_DATAPLANE_IO_OBSERVE_CAPTURE_H
 
 #include <stdint.h>
 

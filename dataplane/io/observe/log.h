@@ -5,8 +5,8 @@
  * libraries say is shown from level "debug" on, what they call critical always; the first of their
  * error lines is kept, to give the reason when a port fails.
  */
-#ifndef SARISSA_DATAPLANE_IO_LOG_H
-#define SARISSA_DATAPLANE_IO_LOG_H
+#ifndef SARISSA_DATAPLANE_IO_OBSERVE_LOG_H
+#define SARISSA_DATAPLANE_IO_OBSERVE_LOG_H
 
 #include <stdbool.h>
 

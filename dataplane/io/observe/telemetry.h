@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the process tells through rte_telemetry: /sarissa/counters and /sarissa/workers. */
-#ifndef SARISSA_DATAPLANE_IO_TELEMETRY_H
-#define SARISSA_DATAPLANE_IO_TELEMETRY_H
+#ifndef SARISSA_DATAPLANE_IO_OBSERVE_TELEMETRY_H
+#define SARISSA_DATAPLANE_IO_OBSERVE_TELEMETRY_H
 
 #include "io/node/node.h"
 

@@ -4,8 +4,8 @@
  * it, at which memory node it is. Read before DPDK starts (port.c, port_auto.c), so that what is
  * missing gets a line of its own. Knows nothing of DPDK.
  */
-#ifndef SARISSA_DATAPLANE_IO_CARD_H
-#define SARISSA_DATAPLANE_IO_CARD_H
+#ifndef SARISSA_DATAPLANE_IO_PORTS_CARD_H
+#define SARISSA_DATAPLANE_IO_PORTS_CARD_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Start and end of DPDK's environment layer. Main thread only. */
-#ifndef SARISSA_DATAPLANE_IO_EAL_H
-#define SARISSA_DATAPLANE_IO_EAL_H
+#ifndef SARISSA_DATAPLANE_IO_PORTS_EAL_H
+#define SARISSA_DATAPLANE_IO_PORTS_EAL_H
 
 #include "port.h"
 

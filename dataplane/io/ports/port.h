@@ -6,8 +6,8 @@
  * An AF_XDP interface is opened as one device per queue: the driver counts the queues of a veth
  * wrongly (it looks at combined channels only), but takes any one of them by number.
  */
-#ifndef SARISSA_DATAPLANE_IO_PORT_H
-#define SARISSA_DATAPLANE_IO_PORT_H
+#ifndef SARISSA_DATAPLANE_IO_PORTS_PORT_H
+#define SARISSA_DATAPLANE_IO_PORTS_PORT_H
 
 #include "card.h"
 #include "io/net/interface.h"

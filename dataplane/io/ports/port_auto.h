@@ -8,8 +8,8 @@
  *
  * AF_XDP in copy mode is not chosen: kernel sockets with segmentation off-load cost less.
  */
-#ifndef SARISSA_DATAPLANE_IO_PORT_AUTO_H
-#define SARISSA_DATAPLANE_IO_PORT_AUTO_H
+#ifndef SARISSA_DATAPLANE_IO_PORTS_PORT_AUTO_H
+#define SARISSA_DATAPLANE_IO_PORTS_PORT_AUTO_H
 
 #include "io/node/options.h"
 

@@ -11,8 +11,8 @@
  *   pci:ADDR[,key=value...]             a network card bound to a DPDK driver
  *   vdev:NAME[,key=value...]            any virtual device in EAL's own words
  */
-#ifndef SARISSA_DATAPLANE_IO_PORT_SPEC_H
-#define SARISSA_DATAPLANE_IO_PORT_SPEC_H
+#ifndef SARISSA_DATAPLANE_IO_PORTS_PORT_SPEC_H
+#define SARISSA_DATAPLANE_IO_PORTS_PORT_SPEC_H
 
 #include <net/if.h>
 #include <stdbool.h>

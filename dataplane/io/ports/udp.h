@@ -8,8 +8,8 @@
  * udp_port.c opens the sockets (main thread), udp_burst.c says what makes a burst (pure), udp_tx.c
  * and udp_rx.c are the worker's.
  */
-#ifndef SARISSA_DATAPLANE_IO_UDP_H
-#define SARISSA_DATAPLANE_IO_UDP_H
+#ifndef SARISSA_DATAPLANE_IO_PORTS_UDP_H
+#define SARISSA_DATAPLANE_IO_PORTS_UDP_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

@@ -9,8 +9,8 @@
  * rights needed are those to load and to attach (CAP_BPF, CAP_NET_ADMIN), and none to open what
  * others loaded.
  */
-#ifndef SARISSA_DATAPLANE_IO_XDP_H
-#define SARISSA_DATAPLANE_IO_XDP_H
+#ifndef SARISSA_DATAPLANE_IO_PORTS_XDP_H
+#define SARISSA_DATAPLANE_IO_PORTS_XDP_H
 
 #include <stdbool.h>
 #include <stdint.h>

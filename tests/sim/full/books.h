@@ -3,8 +3,8 @@
  * The books of a control core: what it counts in two places must agree, what belongs together must
  * point at each other, and nothing may be in two states. For tests only; slow.
  */
-#ifndef SARISSA_TESTS_SIM_BOOKS_H
-#define SARISSA_TESTS_SIM_BOOKS_H
+#ifndef SARISSA_TESTS_SIM_FULL_BOOKS_H
+#define SARISSA_TESTS_SIM_FULL_BOOKS_H
 
 struct control;
 

@@ -3,8 +3,8 @@
  * One object at a time, put at node 0 and got by all others, in whole nodes of virtual time
  * (full.h). A wrong byte or an unexpected answer fails the test.
  */
-#ifndef SARISSA_TESTS_SIM_CAST_H
-#define SARISSA_TESTS_SIM_CAST_H
+#ifndef SARISSA_TESTS_SIM_FULL_CAST_H
+#define SARISSA_TESTS_SIM_FULL_CAST_H
 
 #include "full.h"
 #include "model/testkit.h"

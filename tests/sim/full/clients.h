@@ -5,8 +5,8 @@
  * bytes must be follows from its name and generation, so any reader can tell; of one that is put
  * whole from a number of the put, whose generation a reader may be the first to hear of.
  */
-#ifndef SARISSA_TESTS_SIM_CLIENTS_H
-#define SARISSA_TESTS_SIM_CLIENTS_H
+#ifndef SARISSA_TESTS_SIM_FULL_CLIENTS_H
+#define SARISSA_TESTS_SIM_FULL_CLIENTS_H
 
 #include "history.h"
 #include "splits.h"

@@ -5,8 +5,8 @@
  * the two processes, events reach control some time after they happened; either side can be
  * killed and started again while store and table stay, or are lost with both.
  */
-#ifndef SARISSA_TESTS_SIM_FULL_H
-#define SARISSA_TESTS_SIM_FULL_H
+#ifndef SARISSA_TESTS_SIM_FULL_FULL_H
+#define SARISSA_TESTS_SIM_FULL_FULL_H
 
 #include "core/control.h"
 #include "rpc/mailbox.h"

@@ -19,8 +19,8 @@
  *
  * clients.c tells what it asks and hears; the versions themselves are its struct client_truth.
  */
-#ifndef SARISSA_TESTS_SIM_HISTORY_H
-#define SARISSA_TESTS_SIM_HISTORY_H
+#ifndef SARISSA_TESTS_SIM_FULL_HISTORY_H
+#define SARISSA_TESTS_SIM_FULL_HISTORY_H
 
 #include "splits.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a test sees of a control core, whose inner names clash with ours; NULL: killed. */
-#ifndef SARISSA_TESTS_SIM_PEEK_H
-#define SARISSA_TESTS_SIM_PEEK_H
+#ifndef SARISSA_TESTS_SIM_FULL_PEEK_H
+#define SARISSA_TESTS_SIM_FULL_PEEK_H
 
 #include <stdbool.h>
 #include <stdint.h>

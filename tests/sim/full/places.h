@@ -4,8 +4,8 @@
  * the way of a packet through them, which the model network (network.h) asks for. Apart from both,
  * as planner and model each have a struct of that name.
  */
-#ifndef SARISSA_TESTS_SIM_PLACES_H
-#define SARISSA_TESTS_SIM_PLACES_H
+#ifndef SARISSA_TESTS_SIM_FULL_PLACES_H
+#define SARISSA_TESTS_SIM_FULL_PLACES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * put again. Elements are u32, so each result must be, in every byte, the sum of exactly num of the
  * sources as they once were, or with a deadline of min or more (reducers_sum.c).
  */
-#ifndef SARISSA_TESTS_SIM_REDUCERS_H
-#define SARISSA_TESTS_SIM_REDUCERS_H
+#ifndef SARISSA_TESTS_SIM_FULL_REDUCERS_H
+#define SARISSA_TESTS_SIM_FULL_REDUCERS_H
 
 #include "full.h"
 

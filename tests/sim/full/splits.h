@@ -4,8 +4,8 @@
  * does. What must hold all the while: who deleted an object and was answered has deleted it for all
  * on his side, and a while after the end for all others; and then all nodes see each other again.
  */
-#ifndef SARISSA_TESTS_SIM_SPLITS_H
-#define SARISSA_TESTS_SIM_SPLITS_H
+#ifndef SARISSA_TESTS_SIM_FULL_SPLITS_H
+#define SARISSA_TESTS_SIM_FULL_SPLITS_H
 
 #include "full.h"
 

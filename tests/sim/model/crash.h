@@ -3,8 +3,8 @@
  * Lets a process of a simulated node die between two of its writes to shared memory. The cores call
  * crash_point() there (internal/crash_point.h); the nodes call the cores through crash_run().
  */
-#ifndef SARISSA_TESTS_SIM_CRASH_H
-#define SARISSA_TESTS_SIM_CRASH_H
+#ifndef SARISSA_TESTS_SIM_MODEL_CRASH_H
+#define SARISSA_TESTS_SIM_MODEL_CRASH_H
 
 #include <stdbool.h>
 #include <stdint.h>

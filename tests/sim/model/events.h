@@ -3,8 +3,8 @@
  * Virtual time: a binary heap of things to run. Equal times run in the order of their insertion,
  * so a run is a function of its inputs alone. One thread.
  */
-#ifndef SARISSA_TESTS_SIM_EVENTS_H
-#define SARISSA_TESTS_SIM_EVENTS_H
+#ifndef SARISSA_TESTS_SIM_MODEL_EVENTS_H
+#define SARISSA_TESTS_SIM_MODEL_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

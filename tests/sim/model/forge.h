@@ -3,8 +3,8 @@
  * Hand-made packets with a valid checksum, written from wire.h alone: what an attacker on the path
  * or a broken peer could send.
  */
-#ifndef SARISSA_TESTS_SIM_FORGE_H
-#define SARISSA_TESTS_SIM_FORGE_H
+#ifndef SARISSA_TESTS_SIM_MODEL_FORGE_H
+#define SARISSA_TESTS_SIM_MODEL_FORGE_H
 
 #include "wire.h"
 #include "world.h"

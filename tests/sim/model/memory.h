@@ -4,8 +4,8 @@
  * end exactly at the second one. And the bytes by which writes are judged: an object's content is
  * a function of its seed, everything that belongs to nobody is poison.
  */
-#ifndef SARISSA_TESTS_SIM_MEMORY_H
-#define SARISSA_TESTS_SIM_MEMORY_H
+#ifndef SARISSA_TESTS_SIM_MODEL_MEMORY_H
+#define SARISSA_TESTS_SIM_MODEL_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  * Everything random comes from the network's own generator: the same seed and the same calls give
  * the same run. One thread; needs the heap.
  */
-#ifndef SARISSA_TESTS_SIM_NETWORK_H
-#define SARISSA_TESTS_SIM_NETWORK_H
+#ifndef SARISSA_TESTS_SIM_MODEL_NETWORK_H
+#define SARISSA_TESTS_SIM_MODEL_NETWORK_H
 
 #include "internal/ids.h"
 #include "events.h"

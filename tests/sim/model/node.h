@@ -7,8 +7,8 @@
  *
  * Buffers, edges and messages are named by their index in the node's ledger.
  */
-#ifndef SARISSA_TESTS_SIM_NODE_H
-#define SARISSA_TESTS_SIM_NODE_H
+#ifndef SARISSA_TESTS_SIM_MODEL_NODE_H
+#define SARISSA_TESTS_SIM_MODEL_NODE_H
 
 #include "engine.h"
 #include "internal/ipc.h"

@@ -3,8 +3,8 @@
  * The simulator's random numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), one instance per
  * purpose, so that a replay draws the same whatever else is switched on.
  */
-#ifndef SARISSA_TESTS_SIM_PRNG_H
-#define SARISSA_TESTS_SIM_PRNG_H
+#ifndef SARISSA_TESTS_SIM_MODEL_PRNG_H
+#define SARISSA_TESTS_SIM_MODEL_PRNG_H
 
 #include <stdbool.h>
 #include <stdint.h>

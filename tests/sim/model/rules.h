@@ -3,8 +3,8 @@
  * Exact loss masks: rules that pick packets by what they carry. A rule skips its first matches and
  * then strikes a given number of times.
  */
-#ifndef SARISSA_TESTS_SIM_RULES_H
-#define SARISSA_TESTS_SIM_RULES_H
+#ifndef SARISSA_TESTS_SIM_MODEL_RULES_H
+#define SARISSA_TESTS_SIM_MODEL_RULES_H
 
 #include "network.h"
 

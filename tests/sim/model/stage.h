@@ -3,8 +3,8 @@
  * The stage of the forgery tests: a peer and a victim that are connected and quiet, with one idle
  * edge in each direction; a stranger; and an address where nobody is.
  */
-#ifndef SARISSA_TESTS_SIM_STAGE_H
-#define SARISSA_TESTS_SIM_STAGE_H
+#ifndef SARISSA_TESTS_SIM_MODEL_STAGE_H
+#define SARISSA_TESTS_SIM_MODEL_STAGE_H
 
 #include "forge.h"
 #include "testkit.h"

@@ -3,8 +3,8 @@
  * What the transport tests share: links of known kinds, one transfer from node 0 to node 1, and
  * assertions that say the numbers they compare.
  */
-#ifndef SARISSA_TESTS_SIM_TESTKIT_H
-#define SARISSA_TESTS_SIM_TESTKIT_H
+#ifndef SARISSA_TESTS_SIM_MODEL_TESTKIT_H
+#define SARISSA_TESTS_SIM_MODEL_TESTKIT_H
 
 #include <setjmp.h>
 #include <stdarg.h>

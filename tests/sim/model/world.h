@@ -3,8 +3,8 @@
  * A world: virtual time, a network and its nodes, and the list of what went wrong. Tests build
  * one, let things happen, run it for some virtual time and look at the violations.
  */
-#ifndef SARISSA_TESTS_SIM_WORLD_H
-#define SARISSA_TESTS_SIM_WORLD_H
+#ifndef SARISSA_TESTS_SIM_MODEL_WORLD_H
+#define SARISSA_TESTS_SIM_MODEL_WORLD_H
 
 #include "node.h"
 

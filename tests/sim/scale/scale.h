@@ -15,8 +15,8 @@
  *
  * No loss, no queue in the network, no acknowledgements on the way back. One thread.
  */
-#ifndef SARISSA_TESTS_SIM_SCALE_H
-#define SARISSA_TESTS_SIM_SCALE_H
+#ifndef SARISSA_TESTS_SIM_SCALE_SCALE_H
+#define SARISSA_TESTS_SIM_SCALE_SCALE_H
 
 #include "core/control.h"
 #include "model/events.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One scenario over modelled nodes (scale.h), and what is measured in it. */
-#ifndef SARISSA_TESTS_SIM_SCALE_RUN_H
-#define SARISSA_TESTS_SIM_SCALE_RUN_H
+#ifndef SARISSA_TESTS_SIM_SCALE_SCALE_RUN_H
+#define SARISSA_TESTS_SIM_SCALE_SCALE_RUN_H
 
 #include "scale.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the sums of sums.c are to be like. */
-#ifndef SARISSA_TESTS_SIM_SUMS_H
-#define SARISSA_TESTS_SIM_SUMS_H
+#ifndef SARISSA_TESTS_SIM_SUMS_SUMS_H
+#define SARISSA_TESTS_SIM_SUMS_SUMS_H
 
 #include "full/full.h"
 

@@ -8,8 +8,8 @@
  * that does not fit, the engine's books balance. Then everything is healed, and all that can be
  * completed must complete within a bound of virtual time.
  */
-#ifndef SARISSA_TESTS_SIM_SWARM_H
-#define SARISSA_TESTS_SIM_SWARM_H
+#ifndef SARISSA_TESTS_SIM_SWARM_SWARM_H
+#define SARISSA_TESTS_SIM_SWARM_SWARM_H
 
 #include "model/world.h"
 

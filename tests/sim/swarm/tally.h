@@ -5,8 +5,8 @@
  * check of the chosen scenarios never fired. A check calls tally() only where its outcome depends
  * on the product and not on the draw alone.
  */
-#ifndef SARISSA_TESTS_SIM_TALLY_H
-#define SARISSA_TESTS_SIM_TALLY_H
+#ifndef SARISSA_TESTS_SIM_SWARM_TALLY_H
+#define SARISSA_TESTS_SIM_SWARM_TALLY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * tree_run() draws one such run from a seed and judges it: every byte of every buffer of the tree
  * beside an independent computation, every contribution counted once, no byte written elsewhere.
  */
-#ifndef SARISSA_TESTS_SIM_TREE_H
-#define SARISSA_TESTS_SIM_TREE_H
+#ifndef SARISSA_TESTS_SIM_TREES_TREE_H
+#define SARISSA_TESTS_SIM_TREES_TREE_H
 
 #include "internal/reduce.h"
 #include "model/world.h"

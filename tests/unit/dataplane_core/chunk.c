@@ -189,7 +189,7 @@ static void flags_are_refused(void **state)
 	rig_freeze(r);
 	for (uint32_t flags = 1; flags < 256; flags++) {
 		if (flags & CHUNK_FLAG_ACK)
-			continue; /* core_short.c */
+			continue; /* short.c */
 		peer_chunk(r, &peer, &p, record_handle(0), 3, RIG_CHUNK, 7);
 		p.bytes[WIRE_AT_FLAGS] = (uint8_t)flags;
 		peer_send(r, &peer, &p);

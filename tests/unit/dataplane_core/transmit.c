@@ -121,7 +121,7 @@ static void the_largest_chunk_that_fits(void **state)
 	assert_true(rig_take(r, &p));
 	assert_int_equal(p.length, CHUNK_BODY + 1408);
 	peer.c->mtu--;
-	assert_true(rig_take(r, &p)); /* core_part.c */
+	assert_true(rig_take(r, &p)); /* part.c */
 	assert_null(packet_frame(&p, FRAME_DATA));
 	assert_non_null(packet_frame(&p, FRAME_PART));
 }

@@ -5,10 +5,10 @@
  * lost, doubled and reordered; the owner is killed and replaced; processes and nodes die, or are
  * cut off, the owner's among them. All from a seed, in virtual time. world_check looks at the
  * invariants of groups.h after every event; what clients get of results is judged in
- * control_group_judge.c.
+ * world_judge.c.
  */
-#ifndef SARISSA_TESTS_UNIT_CONTROL_GROUP_WORLD_H
-#define SARISSA_TESTS_UNIT_CONTROL_GROUP_WORLD_H
+#ifndef SARISSA_TESTS_UNIT_GROUP_WORLD_H
+#define SARISSA_TESTS_UNIT_GROUP_WORLD_H
 
 #include "fixtures/control_test.h"
 #include "core/group/groups.h"
@@ -198,7 +198,7 @@ struct world_name *world_find(struct world *w, const char *name);
 /* Puts a name that survives. */
 void world_give(struct world *w, const char *name);
 
-/* control_group_judge.c */
+/* world_judge.c */
 /* A client has got that result; it is dead. */
 void world_judge_got(struct world *w, uint32_t client, const struct group_kept *k);
 void world_judge_died(struct world *w, uint32_t client);

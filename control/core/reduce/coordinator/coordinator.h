@@ -18,8 +18,8 @@
  *   COMMITTED  participants may release the last chunk       ENDED
  *   ENDED      remembered for questions, until its place is needed
  */
-#ifndef SARISSA_CONTROL_CORE_COORDINATOR_COORDINATOR_H
-#define SARISSA_CONTROL_CORE_COORDINATOR_COORDINATOR_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_COORDINATOR_H
+#define SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_COORDINATOR_H
 
 #include "core/base/allocator.h"
 #include "core/cluster/room.h"

@@ -4,8 +4,8 @@
  * owner has delegated to it, and to drop it (delegate.c). Everything else goes by messages. Of the
  * coordinator's headers the requester and the sessions may include only this one.
  */
-#ifndef SARISSA_CONTROL_CORE_COORDINATOR_DELEGATE_H
-#define SARISSA_CONTROL_CORE_COORDINATOR_DELEGATE_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_DELEGATE_H
+#define SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_DELEGATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

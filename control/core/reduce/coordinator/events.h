@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a delegate tells the requester on the same node. One table, in wiring.c. */
-#ifndef SARISSA_CONTROL_CORE_COORDINATOR_EVENTS_H
-#define SARISSA_CONTROL_CORE_COORDINATOR_EVENTS_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_EVENTS_H
+#define SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_EVENTS_H
 
 struct control;
 struct message_used;

@@ -16,8 +16,8 @@
  *   DONE     all of it is in
  *   LOST     cannot be had: the coordinator is told, and repairs
  */
-#ifndef SARISSA_CONTROL_CORE_PARTICIPANT_INPUT_H
-#define SARISSA_CONTROL_CORE_PARTICIPANT_INPUT_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_INPUT_H
+#define SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_INPUT_H
 
 #include "core/base/list.h"
 #include "core/message/message.h"

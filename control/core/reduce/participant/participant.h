@@ -11,8 +11,8 @@
  * coordinator has been silent for coordinator_lost_ns (lease.c). The last chunk of the target is
  * withheld from all readers until FINISH (reduce/coordinator/commit.c).
  */
-#ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PARTICIPANT_H
-#define SARISSA_CONTROL_CORE_PARTICIPANT_PARTICIPANT_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_PARTICIPANT_H
+#define SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_PARTICIPANT_H
 
 #include "core/base/idmap.h"
 #include "core/base/list.h"

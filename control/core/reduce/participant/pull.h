@@ -6,8 +6,8 @@
  * COMBINE waits; each is answered after PULL_KEEP_NS at the latest, with -EAGAIN or -ENOENT if need
  * be. Called by the front door and participant.c. Bounds: parts_max PULLs that wait.
  */
-#ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H
-#define SARISSA_CONTROL_CORE_PARTICIPANT_PULL_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_PULL_H
+#define SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_PULL_H
 
 #include "core/base/list.h"
 #include "core/message/message.h"

@@ -6,8 +6,8 @@
  * Nothing depends on a PUSH: a part that does not come in PUSH_KEEP_NS is pulled (pull.h). Called
  * by the front door and input_value.c. Bounds: pushes_max PUSHes that wait for their COMBINE.
  */
-#ifndef SARISSA_CONTROL_CORE_PARTICIPANT_PUSH_H
-#define SARISSA_CONTROL_CORE_PARTICIPANT_PUSH_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_PUSH_H
+#define SARISSA_CONTROL_CORE_REDUCE_PARTICIPANT_PUSH_H
 
 #include "core/base/list.h"
 #include "core/message/message.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the requester tells the sessions. One table, in wiring.c. */
-#ifndef SARISSA_CONTROL_CORE_REQUESTER_EVENTS_H
-#define SARISSA_CONTROL_CORE_REQUESTER_EVENTS_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_REQUESTER_EVENTS_H
+#define SARISSA_CONTROL_CORE_REDUCE_REQUESTER_EVENTS_H
 
 #include <stdint.h>
 

@@ -18,8 +18,8 @@
  *           does not answer
  *   KEPT    it has ended with a result
  */
-#ifndef SARISSA_CONTROL_CORE_REQUESTER_REQUESTER_H
-#define SARISSA_CONTROL_CORE_REQUESTER_REQUESTER_H
+#ifndef SARISSA_CONTROL_CORE_REDUCE_REQUESTER_REQUESTER_H
+#define SARISSA_CONTROL_CORE_REDUCE_REQUESTER_REQUESTER_H
 
 #include "core/base/list.h"
 #include "core/message/message.h"
