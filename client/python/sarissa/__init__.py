@@ -34,7 +34,7 @@ if find_spec(__name__ + "._sarissa") is None:
 from . import _sarissa
 from ._arrays import Tensor
 from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, Error, Exists, Interrupted, InUse,
-                      InvalidArgument, Late, Lost, NameTooLong, NoAccess, NoNode, NotFound, OutOfMemory,
+                      InvalidArgument, Late, Lost, NameTooLong, NoAccess, NoNode, NotFound, NotPickled, OutOfMemory,
                       PartialError, QuotaExceeded, Refused, Restarted, StorageError, StoreFull, TimedOut, TooLarge,
                       TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch, WaitWarning)
 from ._names import DTYPES, OPS, id_of
@@ -49,7 +49,7 @@ __version__ = _sarissa.version
 __all__ = [
     "Busy", "Cancelled", "ClockAhead", "Closed", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
     "Group", "GroupMember", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "Lost", "Member",
-    "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
+    "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
     "Reader", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
     "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "WaitWarning", "Watch", "Writer",
     "__version__", "id_of",

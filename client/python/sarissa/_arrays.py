@@ -147,7 +147,8 @@ def given_array(data: Any) -> Optional[Given]:
         return of_dlpack(data)
     if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
         raise TypeError(f"{kind.__name__} is more than an array, and only an array would come back: put "
-                        "numpy.asarray(it), and the rest (an index, names, units) by names of their own")
+                        "numpy.asarray(it), and the rest (an index, names, units) by names of their own, or all of it with "
+                        "put_object()")
     return None
 
 
@@ -227,7 +228,7 @@ def check_bytes(data: Any) -> None:
     except ValueError:  # numpy's dates have no format to tell
         return
     except TypeError:
-        instead = "it.encode()" if isinstance(data, str) else "numpy.asarray(it), or pickle.dumps(it)"
+        instead = "it.encode()" if isinstance(data, str) else "numpy.asarray(it), or all of it with put_object()"
         raise TypeError(f"an object is bytes, or an array, and not of type {type(data).__name__}: put "
                         f"{instead}") from None
     with view:

@@ -112,6 +112,10 @@ class Interrupted(Error, InterruptedError):
     """A signal has ended the call (EINTR). Where its handler raises, that exception comes instead."""
 
 
+class NotPickled(Error, ValueError):
+    """get_object() of an object that put_object() has not stored, or that is damaged (EBADMSG)."""
+
+
 class Busy(Error, BlockingIOError):
     """The node, or the connection, has too much at hand: try again later (EAGAIN)."""
 

@@ -9,7 +9,7 @@ import errno
 import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
-from . import _arrays, _sarissa
+from . import _arrays, _objects, _sarissa
 from ._arrays import Given, Meaning, Tensor
 from ._connections import VIEWS_MAX, Connections
 from ._errors import Error, Exists, NotFound, PartialError
@@ -299,6 +299,8 @@ class Node:
         if meaning is None:
             raise TypeError(f"{name!r} was not put as an array: use get() or get_array()")
         return Tensor(view, meaning)
+
+    put_object, get_object = _objects.put_object, _objects.get_object
 
     def delete(self, name: Name, raw: bool = False) -> None:
         """Removes every copy in the cluster. Views in use stay as they are. raw does nothing any more."""

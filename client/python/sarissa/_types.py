@@ -17,7 +17,7 @@ PLAIN = re.compile(rf"[<>|=][{KINDS}]\d+(\[\w+\])?|[<>|][Mm]8")
 OTHER = re.compile(r"bfloat16|u?int[24]|float[468]_\w+")  # of ml_dtypes, which may be missing here
 ALIGNED = "aligned "  # before the fields of a record with C's padding
 OF_OBJECTS = ("an array of Python objects holds pointers, which mean nothing to a reader: put an "
-              "array of numbers, array.astype(float) perhaps, or pickle.dumps(array)")
+              "array of numbers, array.astype(float) perhaps, or put_object()")
 
 
 def element(text: str) -> int:

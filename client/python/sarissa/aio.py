@@ -19,7 +19,7 @@ import itertools
 import time
 from typing import Any, AsyncIterator, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from . import _arrays, _node, _sarissa
+from . import _arrays, _node, _objects, _sarissa
 from ._aio_groups import Group, GroupMember, Result
 from ._connections import VIEWS_MAX
 from ._errors import Busy, Closed, Error, Exists, WaitWarning
@@ -216,6 +216,14 @@ class Node:
     async def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
                         timeout: Optional[float] = None) -> Any:
         return _node.shaped(name, await self._do("get", name, timeout_ns(timeout), about=(name,)), dtype, shape)
+
+    async def put_object(self, name: Name, value: Any) -> None:
+        await self._do("put", name, _objects.parts_of(value).joined(), None)
+
+    async def get_object(self, name: Name, timeout: Optional[float] = None) -> Any:
+        """Unpickling runs code of whoever put the object."""
+        view = await self._do("get", name, timeout_ns(timeout), about=(name,))
+        return _objects.value_of(name, memoryview(view))
 
     async def delete(self, name: Name, raw: bool = False) -> None:
         await self._do("delete", name)

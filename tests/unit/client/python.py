@@ -100,7 +100,7 @@ def test_pointers_are_no_bytes(node):
     """They would be put as they are, and mean nothing to anybody else."""
     for pointers in ((ctypes.py_object * 3)(1, "two", 3.0), (Pointers * 2)()):
         why = raises(TypeError, None, node.put, "pointers", pointers)
-        assert "pickle.dumps" in str(why), why
+        assert "put_object" in str(why), why
     for view in (memoryview(b"every other")[::2], memoryview(array.array("d", [1, 2, 3]))[::-1]):
         why = raises(TypeError, None, node.put, "pointers", view)
         assert "put bytes(view)" in str(why), why
