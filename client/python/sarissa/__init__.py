@@ -38,6 +38,8 @@ from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, Error, Exist
                       PartialError, QuotaExceeded, Refused, Restarted, StorageError, StoreFull, TimedOut, TooLarge,
                       TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch, WaitWarning)
 from ._names import DTYPES, OPS, id_of
+from ._cluster import LocalCluster
+from ._communicator import Communicator
 from ._groups import Contributor, Group, GroupMember, Result
 from ._leases import Lease
 from ._node import Info, Member, Node, open
@@ -47,8 +49,8 @@ from ._watch import Event, Watch
 __version__ = _sarissa.version
 
 __all__ = [
-    "Busy", "Cancelled", "ClockAhead", "Closed", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
-    "Group", "GroupMember", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "Lost", "Member",
+    "Busy", "Cancelled", "ClockAhead", "Closed", "Communicator", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
+    "Group", "GroupMember", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "LocalCluster", "Lost", "Member",
     "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
     "Reader", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
     "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "WaitWarning", "Watch", "Writer",

@@ -9,7 +9,7 @@ import errno
 import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
-from . import _arrays, _objects, _sarissa
+from . import _arrays, _communicator, _objects, _sarissa
 from ._arrays import Given, Meaning, Tensor
 from ._connections import VIEWS_MAX, Connections
 from ._errors import Error, Exists, NotFound, PartialError
@@ -426,6 +426,8 @@ class Node:
         finish(handle, lambda queue: queue.broadcast(0, name, numbers, limit), 1, Patience(handle, [name], limit))
 
     # --- groups
+
+    communicator = _communicator.communicator
 
     def create_group(self, name: str, dtype: Any, count: int, op: str = "sum", policy: str = "bsp",
                      members: int = 0, results: str = "round", switch: Optional[str] = None) -> Group:

@@ -148,5 +148,5 @@ def get_object(self: Node, name: Name, timeout: Optional[float] = None) -> Any:
     arrays are read-only views into the node's memory: nothing is copied, and the object stays pinned until
     the last of them has gone. NotPickled when it was put by another call.
 
-    Unpickling runs code that whoever put the object has chosen: get objects of programs that you trust."""
+    Unpickling runs code that the program that put the object has chosen: get objects of programs that you trust."""
     return value_of(name, memoryview(self._view(name, timeout)))  # type: ignore[arg-type]

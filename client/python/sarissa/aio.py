@@ -221,7 +221,7 @@ class Node:
         await self._do("put", name, _objects.parts_of(value).joined(), None)
 
     async def get_object(self, name: Name, timeout: Optional[float] = None) -> Any:
-        """Unpickling runs code of whoever put the object."""
+        """Unpickling runs code of the program that put the object."""
         view = await self._do("get", name, timeout_ns(timeout), about=(name,))
         return _objects.value_of(name, memoryview(view))
 
