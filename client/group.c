@@ -275,6 +275,13 @@ int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out)
 			return 0;
 		left = deadline_left_of(until_ns, timeout_ns);
 		r = sar_get(m->s, id, left < limit ? left : limit, &out->buffer);
+		if (r == 0 && group_result_check(m, &out->buffer) < 0) {
+			struct error_kept words;
+			error_keep(&words);
+			sar_release(m->s, &out->buffer);
+			error_restore(&words);
+			return -EINVAL;
+		}
 		if (r == -ETIMEDOUT && left > limit)
 			i--; /* it is lost: the owner finds out, or makes it again */
 		else if (!group_pull_retries(r) || i == GROUP_TRIES)

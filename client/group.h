@@ -68,6 +68,8 @@ sar_id group_round(const sar_member *m, char kind, uint64_t round, uint32_t atte
 int64_t group_get_ns(const sar_member *m);
 /* Whether a pull asks again after a get that ended so: there is a newer result, or it is lost. */
 bool group_pull_retries(int error);
+/* Whether an object that was got as a result can be one: anybody may have put it. */
+int group_result_check(const sar_member *m, const sar_buffer *result);
 /* A pull has timed out: whom it has waited for, if members have not joined yet. Returns error. */
 int group_pull_late(const sar_member *m, int error);
 /* The contributors that a decision names: how many; -ENOMEM. */

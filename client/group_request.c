@@ -312,6 +312,16 @@ bool group_pull_retries(int error)
 	return error == -ENOENT || error == -ESTALE || error == -ENODATA;
 }
 
+int group_result_check(const sar_member *m, const sar_buffer *result)
+{
+	if (result->size == m->count * m->item_bytes)
+		return 0;
+	return error_set(-EINVAL,
+			 "an object of %" PRIu64 " bytes has the name of a result of group %s: the "
+			 "group has %" PRIu64 " elements, which are %" PRIu64 " bytes",
+			 result->size, m->join.name, m->count, m->count * m->item_bytes);
+}
+
 int group_pull_late(const sar_member *m, int error)
 {
 	if (error != -ETIMEDOUT || m->rounds > 0 || m->live >= m->start)

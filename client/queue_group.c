@@ -342,6 +342,11 @@ static void pull_got(struct op *op, int status)
 	/* it is lost, and the owner finds out; or rounds went on so fast that it is deleted already
 	 */
 	bool lost = status == -ETIMEDOUT && !g->nowait && deadline_left(g->until_ns) > 0;
+	if (status == 0 && group_result_check(g->m, &op->buffer) < 0) {
+		get_give_back(op->queue->s, &op->buffer);
+		op->buffer = (sar_buffer){0};
+		status = -EINVAL;
+	}
 	if (lost || (group_pull_retries(status) && g->tries++ < GROUP_TRIES))
 		member_request(op, pull_answered);
 	else

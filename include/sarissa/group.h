@@ -168,7 +168,8 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
  * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.
  * Errors: -ETIMEDOUT. -ENODATA the round of its contribution ended without a result, or rounds were
- * lost with all nodes that had the results; the words name them: pull again.
+ * lost with all nodes that had the results; the words name them: pull again. -EINVAL somebody has
+ * put an object of another size under the name of the result.
  * -EBUSY, -ESTALE, as for sar_group_push. -ENOENT. Those of sar_get.
  */
 int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out);

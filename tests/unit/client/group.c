@@ -3,6 +3,7 @@
  * member, answers that are lost, operations that are cancelled, queues that are closed. */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include "fixtures/client_test.h"
 #include "group.h"
 #include "internal/group.h"
@@ -205,6 +206,34 @@ static void a_member_pushes_and_pulls(void **state)
 	assert_int_equal(who[1].staleness, 4);
 	assert_int_equal(sar_submit_group_leave(q, m, 5), 0);
 	one(q, SAR_OP_GROUP_LEAVE, 0);
+	sar_queue_close(q);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
+/* Somebody has put an object under the name of a result: nobody reads beyond its end. */
+static void a_result_of_another_size_is_refused(void **state)
+{
+	static const uint64_t sizes[] = {0, 15, 17};
+	struct client *c = *state;
+	sar_queue *q = queue_open(c);
+	sar_member *m = join(q);
+	for (unsigned i = 0; i < 3; i++) {
+		const uint8_t bytes[32] = {0};
+		sar_group_result result;
+		char name[32];
+		owner.round = 40 + i;
+		owner.count = 0;
+		snprintf(name, sizeof(name), ".group/g/r/%u", 40 + i);
+		put_object(c, name, bytes, sizes[i]);
+		assert_int_equal(sar_group_pull(m, 20000 * ms, &result), -EINVAL);
+		assert_non_null(strstr(sar_error_detail(), "the group has 4 elements"));
+		assert_null(result.buffer.data);
+		assert_int_equal(sar_submit_group_pull(q, m, 20000 * ms, &result, 5), 0);
+		sar_completion done = one(q, SAR_OP_GROUP_PULL, -EINVAL);
+		assert_non_null(strstr(done.detail, "the group has 4 elements"));
+		assert_null(done.buffer.data);
+	}
+	assert_int_equal(sar_group_leave(m), 0);
 	sar_queue_close(q);
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
@@ -552,6 +581,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_client(groups_are_made_changed_and_described),
 		test_client(a_member_pushes_and_pulls),
+		test_client(a_result_of_another_size_is_refused),
 		test_client(a_member_that_is_not_known_announces_itself),
 		test_client(what_is_refused_leaves_no_object),
 		test_client(what_is_cancelled_ends),
