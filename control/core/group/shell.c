@@ -9,6 +9,7 @@
 #include "core/directory/room.h"
 #include "core/reduce/requester/requester.h"
 #include "core/store/room.h"
+#include "internal/reduce.h"
 #include "room.h"
 
 #define SHELL_REDUCE_NS UINT64_C(10000000000) /* for the sources of a round to be found */
@@ -230,10 +231,13 @@ static bool shell_read(void *arg, struct group *g, const char *name)
 
 static bool shell_list_ask(struct control *c, struct group_shell *s);
 
-/* Complete copies on live nodes, the value in the directory among them. */
-static uint32_t shell_copies(const struct session_object *o)
+/* Complete copies of a contribution or result on live nodes, the value in the directory among them.
+ * An object of another size is none. */
+static uint32_t shell_copies(const struct group *g, const struct session_object *o)
 {
-	return o->copies + ((o->flags & SESSION_OBJECT_INLINE) != 0);
+	uint32_t copies = o->copies + ((o->flags & SESSION_OBJECT_INLINE) != 0);
+
+	return o->size == g->count * reduce_dtype_bytes(g->dtype) ? copies : 0;
 }
 
 static bool shell_listed(struct control *c, struct call *call, const struct message *answer)
@@ -248,7 +252,7 @@ static bool shell_listed(struct control *c, struct call *call, const struct mess
 	c->group->groups.now_ns = c->now_ns;
 	for (uint32_t i = 0; i < answer->objects.count; i++)
 		groups_listed(&c->group->groups, s->group, answer->objects.objects[i].name,
-			      shell_copies(&answer->objects.objects[i]) > 0);
+			      shell_copies(s->group, &answer->objects.objects[i]) > 0);
 	s->cursor = answer->objects.cursor;
 	if (s->cursor == 0)
 		s->shard++;
@@ -285,7 +289,7 @@ static bool shell_looked(struct control *c, struct call *call, const struct mess
 	struct group_shell *s = call->owner;
 	const struct session_object *o =
 		answer && answer->objects.count > 0 ? answer->objects.objects : NULL;
-	uint32_t copies = o ? shell_copies(o) : 0;
+	uint32_t copies = o ? shell_copies(s->group, o) : 0;
 	bool known = answer && (copies > 0 || !answer->objects.unsettled);
 
 	s->look = NULL;

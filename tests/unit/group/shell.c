@@ -74,6 +74,57 @@ static void an_object_of_another_size_says_nothing(void **state)
 	}
 }
 
+/* A result of another size is none: nothing can be added to it. */
+static void a_result_of_another_size_is_not_there(void **state)
+{
+	static const uint64_t sizes[] = {40, 39, 0, 41};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct world *w = world_new(1, 1, STORE, true);
+		struct control *c;
+		struct group *g;
+
+		world_keep_all(w);
+		assert_int_equal(world_put(w, 0, 0, ".group/g/r/1", sizes[i], 1), 0);
+		c = w->node[0].core;
+		g = begin(w);
+		g->phase = GROUP_PHASE_LIVE;
+		g->count = 10;
+		g->looking = GROUP_LOOK_COPIES;
+		g->look_at = g->kept[1] = (struct group_kept){1, 0};
+		g->result = 1;
+		g->doubt = true;
+		assert_true(c->group->ops.look(c, g, ".group/g/r/1"));
+		world_run(w, 5000 * WORLD_MS);
+		assert_int_equal(g->result, sizes[i] == 40);
+		assert_int_equal(g->doubt, false);
+		world_free(w);
+	}
+}
+
+/* The same of what is listed. */
+static void a_result_of_another_size_is_not_listed(void **state)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		struct world *w = world_new(1, 1, STORE, true);
+		struct control *c;
+		struct group *g;
+
+		world_keep_all(w);
+		assert_int_equal(world_put(w, 0, 0, ".group/g/r/1", 40 + i, 1), 0);
+		c = w->node[0].core;
+		g = begin(w);
+		g->phase = GROUP_PHASE_LIST;
+		g->listed[0] = 0;
+		g->count = 10;
+		assert_true(c->group->ops.list(c, g, ".group/g/"));
+		world_run(w, 5000 * WORLD_MS);
+		assert_int_equal(g->phase, GROUP_PHASE_LIVE);
+		assert_int_equal(rounds_kept(g, 1) != NULL, i == 0);
+		world_free(w);
+	}
+}
+
 static void a_reduce_has_no_more_sources_than_one_may_have(void **state)
 {
 	struct world *w = world_new(1, 1, STORE, true);
@@ -95,6 +146,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_object_that_goes_is_not_read),
 		cmocka_unit_test(an_object_of_another_size_says_nothing),
+		cmocka_unit_test(a_result_of_another_size_is_not_there),
+		cmocka_unit_test(a_result_of_another_size_is_not_listed),
 		cmocka_unit_test(a_reduce_has_no_more_sources_than_one_may_have),
 	};
 
