@@ -43,6 +43,7 @@ from ._communicator import Communicator
 from ._groups import Contributor, Group, GroupMember, Result
 from ._leases import Lease
 from ._node import Info, Member, Node, open
+from ._refs import Ref, as_completed, wait
 from ._streams import Reader, Writer
 from ._watch import Event, Watch
 
@@ -52,7 +53,7 @@ __all__ = [
     "Busy", "Cancelled", "ClockAhead", "Closed", "Communicator", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
     "Group", "GroupMember", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "LocalCluster", "Lost", "Member",
     "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
-    "Reader", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
+    "Reader", "Ref", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
     "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "WaitWarning", "Watch", "Writer",
-    "__version__", "id_of",
+    "__version__", "as_completed", "id_of", "wait",
 ]  # not open: `from sarissa import *` leaves Python's as it is

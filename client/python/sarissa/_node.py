@@ -9,7 +9,7 @@ import errno
 import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
-from . import _arrays, _communicator, _objects, _sarissa
+from . import _arrays, _communicator, _futures, _objects, _sarissa
 from ._arrays import Given, Meaning, Tensor
 from ._connections import VIEWS_MAX, Connections
 from ._errors import Error, Exists, NotFound, PartialError
@@ -205,6 +205,16 @@ class Node:
     def __init__(self, path: Optional[Path] = None) -> None:
         self._path = path
         self._connections = Connections(None if path is None else os.fsdecode(path))
+        self._pump: Optional[_futures.Pump] = None
+
+    @property
+    def address(self) -> Optional[str]:
+        """The socket path that it was opened by; None: the default one."""
+        return os.environ.get("SARISSA_SOCKET") if self._path is None else os.fsdecode(self._path)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Another process opens its own, by the same path."""
+        return type(self), (self.address,)
 
     def _open(self) -> _sarissa.Handle:
         return self._connections.first()
@@ -425,6 +435,11 @@ class Node:
         handle = self._open()
         finish(handle, lambda queue: queue.broadcast(0, name, numbers, limit), 1, Patience(handle, [name], limit))
 
+    # --- futures
+
+    get_future, get_object_future = _futures.get_future, _futures.get_object_future
+    put_future, allreduce_future = _futures.put_future, _futures.allreduce_future
+
     # --- groups
 
     communicator = _communicator.communicator
@@ -479,6 +494,8 @@ class Node:
     def close(self) -> None:
         """Ends the connection, once the last view has gone. So does the last reference to this.
         What waits in other threads ends at once: Closed."""
+        if self._pump is not None:
+            self._pump.close()
         self._connections.end()
 
     def __enter__(self) -> Node:

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names that travel to other tasks, and waits for some of many."""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import threading
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from . import _sarissa
+from ._errors import Closed, TimedOut, Unavailable
+from ._names import Name, timeout_ns
+from ._node import Node
+
+if TYPE_CHECKING:
+    from ._node import Info, Path
+
+LOCK = threading.Lock()
+NODES: Dict[Tuple[int, Optional[str]], Node] = {}  # of this process: a child after fork has its own
+
+
+def node_of(path: Optional[str]) -> Node:
+    """The one of this process that serves this path."""
+    where = (os.getpid(), os.environ.get("SARISSA_SOCKET") if path is None else path)
+    with LOCK:
+        try:
+            NODES[where]._open()
+        except (KeyError, Closed):
+            NODES[where] = Node(where[1])
+        return NODES[where]
+
+
+class Ref:
+    """The name of an object, for another task: it can be pickled, and is equal to each Ref of the same object. node:
+    the socket path of a node, or a Node; without it, that of the process that uses the Ref. A process opens one
+    connection to a node for all of them.
+
+    >>> ref = sarissa.Ref("weights")
+    >>> ref.get(timeout=10).shape
+    (1000, 1000)
+    """
+
+    __slots__ = ("name", "path", "id")
+
+    def __init__(self, name: Name, node: Union[None, Path, Node] = None) -> None:
+        self.name = name
+        self.id: bytes = _sarissa.id_from(name)
+        path = node.address if isinstance(node, Node) else node
+        self.path = None if path is None else os.fsdecode(path)
+
+    @property
+    def node(self) -> Node:
+        return node_of(self.path)
+
+    def get(self, timeout: Optional[float] = None, raw: bool = False) -> Any:
+        return self.node.get(self.name, timeout, raw)
+
+    def get_object(self, timeout: Optional[float] = None) -> Any:
+        """Unpickling runs code of the program that put the object."""
+        return self.node.get_object(self.name, timeout)
+
+    def get_future(self, timeout: Optional[float] = None, raw: bool = False) -> Future[Any]:
+        return self.node.get_future(self.name, timeout, raw)
+
+    def info(self) -> Info:
+        return self.node.info(self.name)
+
+    def delete(self) -> None:
+        self.node.delete(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ref) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Ref, (self.name, self.path)
+
+    def __repr__(self) -> str:
+        return f"sarissa.Ref({self.name!r})" if self.path is None else f"sarissa.Ref({self.name!r}, {self.path!r})"
+
+
+Thing = Union[Name, Ref, "Future[Any]"]
+
+
+class Waits:
+    """For things that end. Iterates over their numbers, in the order in which they end, until the time is over.
+    Names are asked for until then; with a timeout of 0 they are once."""
+
+    def __init__(self, things: Sequence[Thing], timeout: Optional[float], node: Optional[Node]) -> None:
+        limit = timeout_ns(timeout)
+        self._until = None if timeout is None else time.monotonic() + timeout
+        self._once, self._node = limit == 0, node
+        self._own: List[Future[Any]] = []  # of names
+        self._futures = [thing if isinstance(thing, Future) else self._of_name(thing) for thing in things]
+        self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number, future in enumerate(self._futures):
+            future.add_done_callback(lambda _, number=number: self._ended.put(number))  # type: ignore[misc]
+
+    def _of_name(self, thing: Union[Name, Ref]) -> Future[Any]:
+        ref = thing if isinstance(thing, Ref) else Ref(thing)
+        self._own.append((self._node or ref.node).get_future(ref.name, 0 if self._once else None, raw=True))
+        return self._own[-1]
+
+    def __iter__(self) -> Iterator[int]:
+        if self._once:
+            absent = [future for future in self._own if isinstance(future.exception(), Unavailable)]
+            yield from [number for number, future in enumerate(self._futures) if future.done() and future not in absent]
+            return
+        for _ in self._futures:
+            try:
+                yield self._ended.get(timeout=None if self._until is None else max(0.0, self._until - time.monotonic()))
+            except queue.Empty:
+                return
+
+    def __enter__(self) -> Waits:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for future in self._own:
+            future.cancel()
+
+
+def listed(things: Iterable[Thing]) -> List[Thing]:
+    if isinstance(things, (str, bytes)):
+        raise TypeError("a list of names is wanted, not one name")
+    return list(things)
+
+
+def wait(things: Iterable[Thing], num: int = 1, timeout: Optional[float] = None,
+         node: Optional[Node] = None) -> Tuple[List[Thing], List[Thing]]:
+    """The first num of these names, Refs and futures that are there or done, and all others; both in the order given.
+    After timeout seconds there may be fewer. Names are brought to node, or to that of this process; one that can
+    never come (Lost) counts as there, and its get says why. Futures may be those of any program.
+
+    >>> node.put("done", b"x")
+    >>> sarissa.wait(["not yet", "done"], node=node)
+    (['done'], ['not yet'])
+    """
+    given = listed(things)
+    if not 1 <= num <= len(given):
+        raise ValueError(f"{num} of {len(given)} things cannot be waited for")
+    ready: List[int] = []
+    with Waits(given, timeout, node) as waits:
+        for number in waits:
+            ready.append(number)
+            if len(ready) == num:
+                break
+    return ([thing for number, thing in enumerate(given) if number in ready],
+            [thing for number, thing in enumerate(given) if number not in ready])
+
+
+def as_completed(things: Iterable[Thing], timeout: Optional[float] = None,
+                 node: Optional[Node] = None) -> Iterator[Thing]:
+    """The same things, each as soon as it is there or done. TimedOut after timeout seconds."""
+    given = listed(things)
+    return each_completed(given, Waits(given, timeout, node))
+
+
+def each_completed(given: Sequence[Thing], waits: Waits) -> Iterator[Thing]:
+    with waits:
+        left = len(given)
+        for number in waits:
+            left -= 1
+            yield given[number]
+        if left:
+            raise TimedOut(errno.ETIMEDOUT, f"{left} of {len(given)} things have not come in time")
