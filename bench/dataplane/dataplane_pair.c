@@ -47,7 +47,7 @@ static bool pair_port(struct port *p, unsigned i, uint16_t device, uint16_t mtu)
 	p->workers = 1;
 	p->neighbours = aligned_alloc(64, sizeof(*p->neighbours));
 	struct rte_mempool *pool =
-		pool_create(name, PORT_RING, mtu, QUEUE_PACKETS, QUEUE_PACKETS, 1, SOCKET_ID_ANY);
+		pool_create(name, false, mtu, QUEUE_PACKETS, QUEUE_PACKETS, 1, SOCKET_ID_ANY);
 	if (!p->neighbours || !pool)
 		return false;
 	memset(p->neighbours, 0, sizeof(*p->neighbours));

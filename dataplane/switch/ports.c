@@ -49,7 +49,7 @@ static int ports_start_eal(unsigned ports)
 {
 	char memory[16];
 	snprintf(memory, sizeof(memory), "%u",
-		 EAL_MIB + pool_mib(PORT_AF_XDP, MTU, ports, false) + 8 + ANSWERS * 4 / 1024);
+		 EAL_MIB + pool_mib(true, MTU, ports, false) + 8 + ANSWERS * 4 / 1024);
 	char *args[] = {"sarissa-switch", "--lcores=0",	 "-m",	     memory,
 			"--no-huge",	  "--no-shconf", "--no-pci", "--no-telemetry",
 			"--iova-mode=va", NULL};
@@ -86,8 +86,8 @@ static int port_open_one(struct ports *p, unsigned i)
 	if (error || rte_eth_dev_get_port_by_name(devargs, &id))
 		return port_refuse(name, error ? error : -ENODEV, "the device does not come up");
 	snprintf(pool_name, sizeof(pool_name), "port%u", i);
-	struct rte_mempool *pool = pool_create(pool_name, PORT_AF_XDP, MTU, PORT_XDP_FILL,
-					       DESCRIPTORS, 1, SOCKET_ID_ANY);
+	struct rte_mempool *pool =
+		pool_create(pool_name, true, MTU, PORT_XDP_FILL, DESCRIPTORS, 1, SOCKET_ID_ANY);
 	if (!pool)
 		return port_refuse(name, -ENOMEM, "no memory for packet buffers");
 	error = rte_eth_dev_configure(id, 1, 1, &conf);

@@ -5,8 +5,8 @@
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
-#include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -80,4 +80,39 @@ int interface_read(const char *name, struct interface *out)
 	int error = interface_ioctls(fd, &r, out);
 	close(fd);
 	return error ? error : interface_address(name, out);
+}
+
+/* The bytes of an address or a mask. */
+static const uint8_t *interface_bytes(const struct sockaddr *a, bool v4)
+{
+	return v4 ? (const uint8_t *)&((const struct sockaddr_in *)a)->sin_addr
+		  : (const uint8_t *)&((const struct sockaddr_in6 *)a)->sin6_addr;
+}
+
+static bool interface_has(const struct ifaddrs *a, const struct net_addr *addr, bool net)
+{
+	bool v4 = net_addr_is_v4(addr);
+	unsigned skip = v4 ? 12 : 0;
+	if (!a->ifa_addr || a->ifa_addr->sa_family != (v4 ? AF_INET : AF_INET6) ||
+	    (net && !a->ifa_netmask))
+		return false;
+	for (unsigned i = skip; i < 16; i++) {
+		uint8_t mask = net ? interface_bytes(a->ifa_netmask, v4)[i - skip] : 0xff;
+		if ((interface_bytes(a->ifa_addr, v4)[i - skip] ^ addr->ip[i]) & mask)
+			return false;
+	}
+	return true;
+}
+
+bool interface_find(const struct net_addr *addr, bool net, char out[IFNAMSIZ])
+{
+	struct ifaddrs *list, *a;
+	if (getifaddrs(&list) != 0)
+		return false;
+	for (a = list; a && !interface_has(a, addr, net);)
+		a = a->ifa_next;
+	if (a)
+		snprintf(out, IFNAMSIZ, "%s", a->ifa_name);
+	freeifaddrs(list);
+	return a != NULL;
 }

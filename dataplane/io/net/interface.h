@@ -3,6 +3,7 @@
 #ifndef SARISSA_DATAPLANE_IO_NET_INTERFACE_H
 #define SARISSA_DATAPLANE_IO_NET_INTERFACE_H
 
+#include <net/if.h>
 #include "internal/ids.h"
 
 struct interface {
@@ -17,5 +18,9 @@ struct interface {
 
 /* Returns 0, or -ENODEV when there is no such interface, or another -errno. */
 int interface_read(const char *name, struct interface *out);
+
+/* The interface that has the address; net: or its network, as lo has that of 127.0.0.2. false: none
+ * has. */
+bool interface_find(const struct net_addr *addr, bool net, char out[IFNAMSIZ]);
 
 #endif

@@ -73,16 +73,6 @@ static void away_begin(struct node *n, unsigned k, uint64_t now_ns)
 	port_drop(p);
 }
 
-/* Is there something to try? Quiet, since most times there is not. */
-static bool away_is_there(const struct options *o)
-{
-	struct interface i;
-	struct card card;
-	if (o->port.kind == PORT_PCI)
-		return card_read("/sys", o->port.name, &card) == CARD_GOOD;
-	return interface_read(o->port.name, &i) == 0 && i.up && (o->has_addr || i.has_addr);
-}
-
 /* The port, opened again; it must be what peers and engines know. Returns 0, or -errno with a line
  * logged. */
 static int away_open(const struct options *o, const struct port *before, struct port *out)
@@ -148,7 +138,7 @@ static void away_check_rest(const struct node *n)
 	bool any = false, card = false;
 	for (unsigned k = 0; k < n->rails; k++) {
 		any |= !n->away[k].is;
-		card |= port_kind_chosen(n->port[k].kind);
+		card |= n->port[k].type->chosen;
 	}
 	if (any || !card)
 		return;
@@ -160,13 +150,14 @@ void away_step(struct node *n, uint64_t now_ns)
 {
 	for (unsigned k = 0; k < n->rails; k++) {
 		struct away *a = &n->away[k];
+		const struct options *o = &n->options[k];
 		if (!a->is && away_has_gone(n, k)) {
 			away_begin(n, k, now_ns);
 			away_check_rest(n);
 		}
 		if (!a->is || now_ns < a->try_ns)
 			continue;
-		if (!away_is_there(&n->options[k]))
+		if (!o->port.type->is_back || !o->port.type->is_back(o))
 			a->pause_ns = AWAY_TRY_NS;
 		else if (away_end(n, k) != 0 && a->pause_ns < AWAY_TRY_MAX_NS)
 			a->pause_ns *= 2;

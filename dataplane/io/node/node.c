@@ -170,7 +170,7 @@ static int node_make_workers(struct node *n)
 int node_open_netlink(struct node *n, unsigned k)
 {
 	struct port *p = &n->port[k];
-	if (p->kind != PORT_AF_XDP) /* sockets need not ask */
+	if (!p->neighbours || p->answers) /* nobody to ask, or we ask the link ourselves */
 		return 0;
 	n->netlink[k] = malloc(sizeof(*n->netlink[k]));
 	return n->netlink[k] ? netlink_open(n->netlink[k], p->interface.index, p->neighbours)
@@ -415,8 +415,7 @@ static void node_find_memory(struct node *n)
 		differ |= at >= 0 && n->memory_node >= 0 && at != n->memory_node;
 		if (at >= 0)
 			n->memory_node = at;
-		if (n->port[k].kind == PORT_PCI)
-			node_check_places(&n->options[k], &n->port[k].card);
+		node_check_places(&n->options[k], &n->port[k].card);
 	}
 	if (differ)
 		n->memory_node = -1;
@@ -506,7 +505,7 @@ static void node_tell_ready(const struct node *n)
 	const struct port *p = &n->port[0];
 	bool buffers = false;
 	for (unsigned k = 0; k < n->rails; k++)
-		buffers |= n->port[k].kind != PORT_UDP;
+		buffers |= !n->port[k].type->sockets;
 	const char *pages = n->huge_pages ? ", packets in huge pages"
 			    : !buffers	  ? ""
 					  : ", packets in ordinary pages (no huge pages free)";

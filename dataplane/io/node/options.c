@@ -56,19 +56,6 @@ enum {
 #undef X
 };
 
-static const char port_help[] =
-	"SPEC: auto                             the fastest that is there and permitted\n"
-	"      af_xdp:IFACE[,queues=N][,copy]   an interface that the kernel keeps using\n"
-	"      udp:ADDR[,single][,buffer=KIB]   UDP sockets at an address or interface: no rights\n"
-	"      tap:NAME                         a new kernel interface NAME at the other end\n"
-	"      memif:ID[,role=server|client][,socket=PATH]   memory shared with a process\n"
-	"      ring:NAME                        a loop-back, for tests\n"
-	"      pci:ADDR[,KEY=VALUE...]          a network card bound to a DPDK driver\n"
-	"      vdev:NAME[,KEY=VALUE...]         any DPDK virtual device\n"
-	"Each --port is a rail, up to 8 of any kinds: a copy is striped over all that both nodes have.\n"
-	"--addr, --gateway, --vlan, --descriptors, --udp-port, --mtu and --rate after a --port are of\n"
-	"that one; the last three, where a later port names none, are those of the first.\n";
-
 static enum options_result options_help(void)
 {
 	static const struct argument_help rows[] = {
@@ -80,7 +67,12 @@ static enum options_result options_help(void)
 	       "Moves the packets of one Sarissa node. With --role switch as the first option:\n"
 	       "see sarissa-switch(8).\n\n");
 	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
-	printf("\n%s", port_help);
+	printf("\nSPEC: %-30s   the fastest that is there and permitted\n", "auto");
+	for (const struct port_type *const *type = port_types; *type; type++)
+		printf("      %-30s   %s\n", (*type)->usage, (*type)->help);
+	printf("Each --port is a rail, up to 8 of any kinds: a copy is striped over all that both nodes have.\n"
+	       "--addr, --gateway, --vlan, --descriptors, --udp-port, --mtu and --rate after a --port are of\n"
+	       "that one; the last three, where a later port names none, are those of the first.\n");
 	return OPTIONS_DONE;
 }
 
@@ -266,17 +258,17 @@ static enum options_result options_check_port(struct options *o)
 	if (o->cores &&
 	    (!options_parse_cores(o->cores, o->core, WORKERS_MAX, &count) || count < o->workers))
 		return options_wrong("cores", o->cores, "not a list with a core for each worker");
-	if (!o->has_addr && !port_kind_kernel_owns(o->port.kind))
+	if (!o->has_addr && !o->port.type->kernel_address)
 		return options_wrong("port", o->port.text,
 				     "--addr is missing, this port has no address of its own");
-	if (o->has_gateway && port_kind_kernel_owns(o->port.kind))
+	if (o->has_gateway && o->port.type->kernel_address)
 		return options_wrong("port", o->port.text,
 				     "--gateway does not go with it, the kernel's routes are used");
-	if (o->vlan && port_kind_kernel_owns(o->port.kind))
+	if (o->vlan && o->port.type->kernel_address)
 		return options_wrong(
 			"port", o->port.text,
 			"--vlan does not go with it, use a VLAN interface of the kernel");
-	if (o->descriptors && !port_kind_chosen(o->port.kind))
+	if (o->descriptors && !o->port.type->user_rings)
 		return options_wrong("port", o->port.text, "--descriptors is for pci: and vdev:");
 	if (o->has_gateway && net_addr_is_v4(&o->gateway) != net_addr_is_v4(&o->addr))
 		return options_wrong("gateway", "", "not of the same family as --addr");
@@ -308,7 +300,7 @@ static void options_share(struct options *o, const struct options *first)
 static bool options_known_addr(const struct options *o, struct net_addr *out)
 {
 	*out = o->has_addr ? o->addr : o->port.addr;
-	return o->has_addr || (o->port.kind == PORT_UDP && o->port.has_addr);
+	return o->has_addr || o->port.has_addr;
 }
 
 static enum options_result options_check_two(const struct options *a, const struct options *b)
@@ -327,7 +319,7 @@ static enum options_result options_check_two(const struct options *a, const stru
 static enum options_result options_check_capture(const struct options *first)
 {
 	for (unsigned i = 0; i < first->rails; i++)
-		if (!first->capture || first[i].port.kind != PORT_UDP)
+		if (!first->capture || !first[i].port.type->sockets)
 			return OPTIONS_RUN;
 	return options_wrong("capture", first->capture,
 			     "not with --port udp: the kernel has the packets, use tcpdump");

@@ -108,7 +108,7 @@ static int capture_open(struct capture *c, const char *file, const struct port *
 
 int capture_hook(struct capture *c, struct port *p)
 {
-	for (unsigned i = 0; p->kind != PORT_UDP && i < p->queues; i++) {
+	for (unsigned i = 0; !p->type->sockets && i < p->queues; i++) {
 		struct port_queue *q = &p->queue[i];
 		q->capture_rx = rte_eth_add_rx_callback(q->device, q->queue, capture_rx, c);
 		q->capture_tx = rte_eth_add_tx_callback(q->device, q->queue, capture_tx, c);

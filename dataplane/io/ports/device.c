@@ -3,35 +3,20 @@
 #include "port.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
 #include "io/net/ether.h"
 #include "io/observe/log.h"
 
-enum {
-	DESCRIPTORS = 1024,
-	DESCRIPTORS_TAP = 256, /* it keeps that many buffers for a single packet */
-	CLIENT_WAIT_MS = 10000,
-	CLIENT_RETRY_MS = 50,
-};
+enum { DESCRIPTORS = 1024 };
 
 /* Queues of one device: all of them, except where each is a device of its own. */
 static uint16_t device_queues(const struct port *p)
 {
 	return (uint16_t)(p->queues / p->devices);
-}
-
-/* The memif driver says 1,500 bytes and does not look at it: its places are as large as we say. */
-static bool device_knows_sizes(const struct port *p)
-{
-	return p->kind != PORT_MEMIF;
 }
 
 static int device_check(const struct options *o, struct port *p,
@@ -46,12 +31,12 @@ static int device_check(const struct options *o, struct port *p,
 		return port_fail(o, -EINVAL, what, "use fewer --workers, or add queues to it");
 	}
 	unsigned frame = p->mtu + ETHER_HEADER + RTE_ETHER_CRC_LEN + (p->vlan ? ETHER_TAG : 0);
-	if (port_kind_chosen(p->kind) && p->mtu > info->max_mtu) {
+	if (p->type->chosen && p->mtu > info->max_mtu) {
 		snprintf(what, sizeof(what), "it takes an MTU of at most %u, not %u", info->max_mtu,
 			 p->mtu);
 		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
 	}
-	if (device_knows_sizes(p) && info->max_rx_pktlen && frame > info->max_rx_pktlen) {
+	if (p->type->tell_mtu && info->max_rx_pktlen && frame > info->max_rx_pktlen) {
 		snprintf(what, sizeof(what), "it takes frames of %u bytes, MTU %u needs %u",
 			 info->max_rx_pktlen, p->mtu, frame);
 		return port_fail(o, -EMSGSIZE, what, "use a smaller --mtu");
@@ -70,10 +55,13 @@ static bool device_reads_virtual(const struct options *o, const struct rte_eth_d
 }
 
 /* Whether the driver itself copies what it sends, before its call returns. */
-static bool device_copies(const struct port *p, const struct rte_eth_dev_info *info)
+static bool device_copies(const struct rte_eth_dev_info *info)
 {
-	return p->kind == PORT_TAP || p->kind == PORT_MEMIF ||
-	       (p->kind == PORT_VDEV && strcmp(info->driver_name, "net_vhost") == 0);
+	static const char *const drivers[] = {"net_tap", "net_memif", "net_vhost"};
+	for (unsigned i = 0; i < RTE_DIM(drivers); i++)
+		if (strcmp(info->driver_name, drivers[i]) == 0)
+			return true;
+	return false;
 }
 
 /* Which of the card's abilities we use. */
@@ -81,41 +69,31 @@ static void device_choose(const struct options *o, struct port *p,
 			  const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
 	bool chains = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-	if (p->kind != PORT_AF_XDP && device_knows_sizes(p))
+	if (p->type->tell_mtu)
 		conf->rxmode.mtu = p->mtu;
-	if (p->kind == PORT_PCI && device_queues(p) > 1) {
+	if (p->type->card && device_queues(p) > 1) {
 		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf->rx_adv_conf.rss_conf.rss_hf =
 			info->flow_type_rss_offloads &
 			(RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
 	}
-	if (chains && device_copies(p, info))
+	if (chains && device_copies(info))
 		p->payload = PAYLOAD_CHAIN;
-	else if (chains && p->kind == PORT_PCI && device_reads_virtual(o, info))
+	else if (chains && p->type->card && device_reads_virtual(o, info))
 		p->payload = PAYLOAD_DMA;
 	if (p->payload != PAYLOAD_COPY)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (p->vlan && (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER))
 		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
-	if (port_kind_chosen(p->kind))
+	if (p->type->chosen)
 		conf->rxmode.offloads |= info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	p->udp6_checksum = port_kind_chosen(p->kind) && !net_addr_is_v4(&p->addr) &&
+	p->udp6_checksum = p->type->chosen && !net_addr_is_v4(&p->addr) &&
 			   (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (p->udp6_checksum)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	/* a uio driver has one interrupt, which stays up until the card is asked why: it storms */
-	p->rx_interrupt = !o->busy_poll && port_kind_chosen(p->kind) && !card_is_uio(&p->card);
-	conf->intr_conf.rxq = p->rx_interrupt || (!o->busy_poll && p->kind == PORT_TAP);
-}
-
-/* With fewer of AF_XDP than it has buffers, packets are dropped while there is room for them. */
-static uint16_t device_descriptors(const struct options *o)
-{
-	if (o->descriptors)
-		return o->descriptors;
-	if (o->port.kind == PORT_TAP)
-		return DESCRIPTORS_TAP;
-	return o->port.kind == PORT_AF_XDP ? PORT_XDP_FILL : DESCRIPTORS;
+	p->rx_interrupt = !o->busy_poll && p->type->chosen && !card_is_uio(&p->card);
+	conf->intr_conf.rxq = p->rx_interrupt || (!o->busy_poll && p->type->waitable);
 }
 
 /* Drivers have bounds, and want multiples of something: a number that the user gave is not changed
@@ -153,7 +131,7 @@ static int device_fail(const struct options *o, enum device_step step, int error
 	case STEP_MTU:
 		return port_fail(o, error, "it refuses this MTU", "use a smaller --mtu");
 	case STEP_BUFFERS:
-		if (o->port.kind == PORT_AF_XDP && rte_eal_iova_mode() == RTE_IOVA_PA)
+		if (o->port.type->paged && rte_eal_iova_mode() == RTE_IOVA_PA)
 			return port_fail(o, error, "no memory for packet buffers in one piece",
 					 "a pci: port beside it needs an IOMMU, or use udp:");
 		return port_fail(o, error, "no memory for packet buffers",
@@ -168,75 +146,46 @@ static int device_fail(const struct options *o, enum device_step step, int error
 	case STEP_START:
 		break;
 	}
-	if (o->port.kind == PORT_MEMIF && !o->port.server)
-		return port_fail(o, error, "no memif server answers", "start that one first");
-	return port_fail(o, error, "it does not start", "see --log-level debug");
+	return o->port.type->start
+		       ? error /* which has said it */
+		       : port_fail(o, error, "it does not start", "see --log-level debug");
+}
+
+int device_setup_rings(struct port_queue *q, uint16_t rx, uint16_t tx, int socket)
+{
+	int error =
+		rte_eth_rx_queue_setup(q->device, q->queue, rx, (unsigned)socket, NULL, q->pool);
+	return error ? error
+		     : rte_eth_tx_queue_setup(q->device, q->queue, tx, (unsigned)socket, NULL);
 }
 
 static int device_setup_queue(const struct options *o, struct port *p, unsigned i,
 			      enum device_step *step)
 {
 	char name[32];
-	int known[XDP_SOCKETS_MAX];
+	const struct port_type *type = p->type;
 	struct port_queue *q = &p->queue[i];
-	uint16_t rx = device_descriptors(o), tx = o->descriptors ? o->descriptors : DESCRIPTORS;
+	uint16_t tx = o->descriptors ? o->descriptors : DESCRIPTORS;
+	uint16_t rx = !o->descriptors && type->rx_descriptors ? type->rx_descriptors : tx;
 	int socket = rte_eth_dev_socket_id(q->device);
 	rte_eth_dev_adjust_nb_rx_tx_desc(q->device, &rx, &tx);
 	snprintf(name, sizeof(name), "packets%u.%u", o->rail, i);
 	*step = STEP_BUFFERS;
 	if (!q->pool)
-		q->pool = pool_create(name, p->kind, p->mtu, rx, tx, p->workers, socket);
+		q->pool = pool_create(name, type->paged, p->mtu, rx, tx, p->workers, socket);
 	if (!q->pool)
 		return -ENOMEM;
 	*step = STEP_QUEUE;
-	unsigned sockets = xdp_list_sockets(known, XDP_SOCKETS_MAX);
-	int error =
-		rte_eth_rx_queue_setup(q->device, q->queue, rx, (unsigned)socket, NULL, q->pool);
-	if (!error)
-		error = rte_eth_tx_queue_setup(q->device, q->queue, tx, (unsigned)socket, NULL);
-	if (!error && p->kind == PORT_AF_XDP) {
-		q->rx_fd = xdp_find_socket(known, sockets);
-		xdp_send_all(q->rx_fd, tx);
-	}
-	return error;
+	return (type->setup_rings ? type->setup_rings : device_setup_rings)(q, rx, tx, socket);
 }
 
 /* A driver that has no call for it goes by what it was configured for. */
 static int device_set_mtu(const struct port *p, uint16_t id)
 {
-	if (p->kind == PORT_AF_XDP || !device_knows_sizes(p) || p->mtu == RTE_ETHER_MTU)
+	if (!p->type->tell_mtu || p->mtu == RTE_ETHER_MTU)
 		return 0;
 	int error = rte_eth_dev_set_mtu(id, p->mtu);
 	return error == -ENOTSUP ? 0 : error;
-}
-
-/* The tap driver asks the kernel for a signal per packet, which would wake the main thread each
- * time. Signals are blocked (node.c) and here turned off; without one seen, the driver simply
- * reads, and we sleep on the file descriptor. */
-static void device_quiet_tap(void)
-{
-	char path[32], target[32];
-	for (int fd = 3; fd < 256; fd++) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		ssize_t n = readlink(path, target, sizeof(target) - 1);
-		if (n <= 0)
-			continue;
-		target[n] = 0;
-		if (strcmp(target, "/dev/net/tun") == 0)
-			fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_ASYNC);
-	}
-}
-
-/* The tap's descriptor is the tap itself: readable without arming. */
-static void device_find_fds(const struct options *o, struct port *p)
-{
-	if (p->kind != PORT_TAP)
-		return;
-	device_quiet_tap();
-	for (unsigned i = 0; !o->busy_poll && i < p->queues; i++) {
-		struct port_queue *q = &p->queue[i];
-		q->rx_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(q->device, q->queue);
-	}
 }
 
 static bool device_rule(const struct port *p, unsigned i, struct rte_flow_error *error)
@@ -294,24 +243,6 @@ static int device_join_vlan(const struct options *o, const struct port *p, uint1
 		     : 0;
 }
 
-/* A memif client may be up before its server: it waits, unless it is told to end. */
-static int device_start_client(const struct options *o, uint16_t id)
-{
-	struct timespec pause = {.tv_nsec = CLIENT_RETRY_MS * 1000000};
-	sigset_t ends;
-	for (unsigned ms = 0; ms < CLIENT_WAIT_MS; ms += CLIENT_RETRY_MS) {
-		if (rte_eth_dev_start(id) == 0)
-			return 0;
-		if (ms == 0)
-			log_info("port %s: waiting for the memif server", o->port.text);
-		nanosleep(&pause, NULL);
-		if (sigpending(&ends) == 0 &&
-		    (sigismember(&ends, SIGTERM) || sigismember(&ends, SIGINT)))
-			break;
-	}
-	return -ECONNREFUSED;
-}
-
 static int device_try(const struct options *o, struct port *p, unsigned d,
 		      const struct rte_eth_conf *conf, enum device_step *step)
 {
@@ -331,15 +262,14 @@ static int device_try(const struct options *o, struct port *p, unsigned d,
 	if (error)
 		return error;
 	*step = STEP_START;
-	return p->kind == PORT_MEMIF && !o->port.server ? device_start_client(o, id)
-							: rte_eth_dev_start(id);
+	return p->type->start ? p->type->start(o, id) : rte_eth_dev_start(id);
 }
 
 /* A card has an address of its own; the virtual ones may all have the same. */
 static void device_address(struct port *p, uint16_t id)
 {
 	struct rte_ether_addr mac;
-	if (p->kind != PORT_PCI)
+	if (!p->type->card)
 		rte_eth_promiscuous_enable(id);
 	else if (rte_eth_macaddr_get(id, &mac) == 0)
 		memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
@@ -348,13 +278,15 @@ static void device_address(struct port *p, uint16_t id)
 
 static void device_started(const struct options *o, struct port *p, uint16_t id)
 {
-	if (!port_kind_chosen(p->kind)) {
-		device_find_fds(o, p);
-		return;
+	for (unsigned i = 0; p->type->waitable && !o->busy_poll && i < p->queues; i++) {
+		struct port_queue *q = &p->queue[i];
+		q->rx_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(q->device, q->queue);
 	}
+	if (!p->type->chosen)
+		return;
 	device_address(p, id);
 	device_find_interrupts(p);
-	p->steered = p->kind == PORT_PCI && p->queues > 1 && device_steer(o, p);
+	p->steered = p->type->card && p->queues > 1 && device_steer(o, p);
 }
 
 int device_open(const struct options *o, struct port *p, unsigned d)
@@ -372,7 +304,7 @@ int device_open(const struct options *o, struct port *p, unsigned d)
 	if (error)
 		return error;
 	device_choose(o, p, &info, &conf);
-	if (port_kind_chosen(p->kind))
+	if (p->type->chosen)
 		device_watch(o, id, &info, &conf);
 	error = device_try(o, p, d, &conf, &step);
 	if (error && p->rx_interrupt) { /* which not every kernel driver passes on */

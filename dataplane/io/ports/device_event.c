@@ -46,7 +46,7 @@ static void device_note(struct port *p, struct counters *out)
 void device_look(struct port *p, const char *text, struct counters *out, uint64_t now_ns)
 {
 	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
-	if (!port_kind_chosen(p->kind) || !link_is_due(&p->link, now_ns))
+	if (!p->type->chosen || !link_is_due(&p->link, now_ns))
 		return;
 	bool asked = rte_eth_link_get_nowait(p->device[0], &link) == 0;
 	enum link_news news =
@@ -57,7 +57,7 @@ void device_look(struct port *p, const char *text, struct counters *out, uint64_
 
 int device_look_ms(const struct port *p, uint64_t now_ns)
 {
-	if (!port_kind_chosen(p->kind))
+	if (!p->type->chosen)
 		return -1;
 	return link_is_due(&p->link, now_ns) ? 0 : (int)((p->link.look_ns - now_ns) / 1000000) + 1;
 }

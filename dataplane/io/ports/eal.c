@@ -41,39 +41,25 @@ __attribute__((format(printf, 2, 3))) static void eal_args_add(struct eal_args *
 	a->used += (unsigned)n + 1;
 }
 
-static bool eal_has_capability(const struct __user_cap_data_struct *data, int which)
+static bool eal_has_rights_for(const struct options *o, uint64_t have)
 {
-	return data[which / 32].effective & 1u << which % 32;
+	bool enough = (o->port.type->capabilities & ~have) == 0;
+	if (!enough)
+		log_error("port %s needs %s", o->port.text, o->port.type->lacks);
+	return enough;
 }
 
-static bool eal_has_rights_for(const struct options *o)
+bool eal_has_rights(const struct options *o)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {0};
 	if (syscall(SYS_capget, &header, data) < 0)
 		return true; /* then the kernel will say */
-	bool admin = eal_has_capability(data, CAP_NET_ADMIN);
-	bool raw = eal_has_capability(data, CAP_NET_RAW);
-	bool bpf = eal_has_capability(data, CAP_BPF) || eal_has_capability(data, CAP_SYS_ADMIN);
-	if (o->port.kind == PORT_AF_XDP && !(admin && raw && bpf)) {
-		log_error("port %s needs the capabilities net_admin, net_raw and bpf: run as root, "
-			  "grant them with setcap, or use --port udp:, which needs none",
-			  o->port.text);
-		return false;
-	}
-	if (o->port.kind == PORT_TAP && !admin) {
-		log_error("port %s needs the capability net_admin: run as root, or grant it with "
-			  "setcap",
-			  o->port.text);
-		return false;
-	}
-	return true;
-}
-
-bool eal_has_rights(const struct options *o)
-{
+	uint64_t have = data[0].effective | (uint64_t)data[1].effective << 32;
+	if (have & 1ull << CAP_SYS_ADMIN)
+		have |= 1ull << CAP_BPF;
 	for (unsigned k = 0; k < o->rails; k++)
-		if (!eal_has_rights_for(&o[k]))
+		if (!eal_has_rights_for(&o[k], have))
 			return false;
 	return true;
 }
@@ -130,7 +116,7 @@ static void eal_args_lcores(struct eal_args *a, const struct options *o)
 static bool eal_has_cards(const struct options *o)
 {
 	for (unsigned k = 0; k < o->rails; k++)
-		if (o[k].port.kind == PORT_PCI)
+		if (o[k].port.type->card)
 			return true;
 	return false;
 }
@@ -148,7 +134,7 @@ static void eal_args_build(struct eal_args *a, const struct options *o, bool hug
 		eal_args_add(a, "--no-shconf");
 	}
 	for (unsigned k = 0; k < o->rails; k++)
-		if (o[k].port.kind == PORT_PCI) {
+		if (o[k].port.type->card) {
 			eal_args_add(a, "-a");
 			eal_args_add(a, "%s", o[k].port.name);
 		}
@@ -200,8 +186,8 @@ static unsigned eal_mib(const struct options *o, const struct port *p, bool huge
 {
 	unsigned mib = EAL_MIB;
 	for (unsigned k = 0; k < o->rails; k++)
-		if (p[k].kind != PORT_UDP) /* sockets need no pools */
-			mib += pool_mib(p[k].kind, p[k].mtu, p[k].queues, huge) +
+		if (!p[k].type->sockets)
+			mib += pool_mib(p[k].type->paged, p[k].mtu, p[k].queues, huge) +
 			       eal_more_mib(&o[k], &p[k], p[k].queues);
 	return mib;
 }

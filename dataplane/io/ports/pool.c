@@ -79,11 +79,11 @@ unsigned pool_frame_bytes(uint16_t mtu)
 	return pool_room(mtu) - RTE_PKTMBUF_HEADROOM;
 }
 
-struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
-				unsigned rx_descs, unsigned tx_descs, unsigned workers, int socket)
+struct rte_mempool *pool_create(const char *name, bool paged, uint16_t mtu, unsigned rx_descs,
+				unsigned tx_descs, unsigned workers, int socket)
 {
 	unsigned cache = pool_cache(workers);
-	if (kind == PORT_AF_XDP)
+	if (paged)
 		return pool_create_xdp(name, mtu, PORT_XDP_FILL + tx_descs + IN_HAND - 1, cache);
 	unsigned count = rx_descs + tx_descs + IN_HAND - 1;
 	uint16_t room = (uint16_t)pool_room(mtu);
@@ -93,11 +93,11 @@ struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t 
 	return mp;
 }
 
-unsigned pool_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge)
+unsigned pool_mib(bool paged, uint16_t mtu, unsigned queues, bool huge)
 {
-	unsigned rx = kind == PORT_AF_XDP ? PORT_XDP_FILL : QUEUE_DESCS;
+	unsigned rx = paged ? PORT_XDP_FILL : QUEUE_DESCS;
 	unsigned fixed = sizeof(struct rte_mempool_objhdr) + sizeof(struct rte_mbuf);
-	unsigned element = kind == PORT_AF_XDP ? PAGE : fixed + pool_room(mtu);
+	unsigned element = paged ? PAGE : fixed + pool_room(mtu);
 	if (!huge && element > PAGE) /* then the library begins each at a page */
 		element = RTE_ALIGN_CEIL(element, PAGE);
 	unsigned kib = (rx + QUEUE_DESCS + IN_HAND) * RTE_ALIGN_CEIL(element, LINES) >> 10;

@@ -46,7 +46,7 @@ struct port_queue {
 	const struct rte_eth_rxtx_callback *capture_rx, *capture_tx; /* capture.c */
 };
 
-/* How a worker uses its port: one table for every kind of network device, one for sockets. */
+/* How a worker uses its port: one table for all that DPDK drives, one for sockets. */
 struct port_ops {
 	/* Takes and answers what arrived; returns how many packets. */
 	unsigned (*receive)(struct worker *w, struct rail *r, uint64_t now_ns);
@@ -68,7 +68,7 @@ struct port_noted {
 };
 
 struct port {
-	enum port_kind kind;
+	const struct port_type *type;
 	const struct port_ops *ops;
 	enum port_payload payload;
 	bool answers;	    /* no kernel owns our address: we answer ARP, ND and echo */
@@ -94,8 +94,8 @@ struct port {
 	struct xdp xdp;			  /* af_xdp */
 	struct interface interface;	  /* af_xdp, udp */
 	struct udp *udp[PORT_QUEUES_MAX]; /* udp: of each worker */
-	/* af_xdp: the kernel's sockets of our ports, or -1. They stay while the interface is gone,
-	 * and until the process ends */
+	/* af_xdp: the kernel's sockets of our ports, or negative. They stay while the interface is
+	 * gone, and until the process ends */
 	int held[PORT_QUEUES_MAX];
 };
 
@@ -112,8 +112,18 @@ void port_drop(struct port *p);
 /* One line about a port that fails, with the driver's own words; returns error. */
 int port_fail(const struct options *o, int error, const char *what, const char *todo);
 
+/* For types that meet a process at a socket file: whether its folder can be used; server: the type
+ * of socket, of which a file that nobody listens at is removed, or 0. Returns 0, or -errno logged.
+ */
+int port_plan_socket(const struct options *o, const char *path, int server);
+
+/* The type's argument for device d; false: it does not fit. */
+bool port_devargs(const struct options *o, const struct port *p, unsigned d, char *out,
+		  unsigned size);
+
 /* device.c: configures device d, sets its queues up and starts it. Returns 0, or -errno logged. */
 int device_open(const struct options *o, struct port *p, unsigned d);
+int device_setup_rings(struct port_queue *q, uint16_t rx, uint16_t tx, int socket);
 
 /* device_event.c: what a device tells by itself. All for a driver of the user's choice. */
 /* Asks for news of its removal, before it starts; conf says what it can tell. */
@@ -149,13 +159,13 @@ static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *
 }
 
 /* pool.c: packet buffers for one queue of a port that so many workers use, near a NUMA node or
- * SOCKET_ID_ANY; NULL when there is no memory. */
-struct rte_mempool *pool_create(const char *name, enum port_kind kind, uint16_t mtu,
-				unsigned rx_descs, unsigned tx_descs, unsigned workers, int socket);
+ * SOCKET_ID_ANY; paged as in port_type. NULL when there is no memory. */
+struct rte_mempool *pool_create(const char *name, bool paged, uint16_t mtu, unsigned rx_descs,
+				unsigned tx_descs, unsigned workers, int socket);
 /* What a buffer of such a pool has room for. */
 unsigned pool_frame_bytes(uint16_t mtu);
 /* MiB of EAL memory, in huge or in ordinary pages, that pools for this many queues take; EAL_MIB
  * more are for the rest. */
-unsigned pool_mib(enum port_kind kind, uint16_t mtu, unsigned queues, bool huge);
+unsigned pool_mib(bool paged, uint16_t mtu, unsigned queues, bool huge);
 
 #endif

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <linux/if_xdp.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "io/net/ether.h"
 #include "io/net/interface.h"
 #include "io/observe/log.h"
+#include "card.h"
 
 #ifndef AF_XDP
 #define AF_XDP 44
@@ -24,25 +24,12 @@
 enum {
 	PROBE_FRAMES = 64,
 	PROBE_FRAME_BYTES = 4096,
-	PCI_NAME_BYTES = 16, /* "0000:03:00.0" */
 };
 
 /* --- cards that a DPDK driver has --- */
 
-static bool port_auto_is_network_card(const char *device)
-{
-	char path[128];
-	unsigned class = 0;
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/class", device);
-	FILE *file = fopen(path, "re");
-	bool read = file && fscanf(file, "%x", &class) == 1;
-	if (file)
-		fclose(file);
-	return read && class >> 16 == 0x02;
-}
-
 /* How many there are; out is the first by address. */
-static unsigned port_auto_cards(char out[PCI_NAME_BYTES])
+static unsigned port_auto_cards(char out[CARD_ADDRESS_BYTES])
 {
 	static const char *const drivers[] = {"vfio-pci", "igb_uio", "uio_pci_generic"};
 	unsigned count = 0;
@@ -51,11 +38,12 @@ static unsigned port_auto_cards(char out[PCI_NAME_BYTES])
 		snprintf(path, sizeof(path), "/sys/bus/pci/drivers/%s", drivers[i]);
 		DIR *folder = opendir(path);
 		for (struct dirent *e; folder && (e = readdir(folder));) {
-			if (strlen(e->d_name) >= PCI_NAME_BYTES || !strchr(e->d_name, ':') ||
-			    !port_auto_is_network_card(e->d_name))
+			struct card card;
+			card_read("/sys", e->d_name, &card);
+			if (!card.network)
 				continue;
-			if (count++ == 0 || strcmp(e->d_name, out) < 0)
-				strcpy(out, e->d_name);
+			if (count++ == 0 || strcmp(card.address, out) < 0)
+				strcpy(out, card.address);
 		}
 		if (folder)
 			closedir(folder);
@@ -100,34 +88,6 @@ int port_auto_zero_copy(const char *interface)
 }
 
 /* --- addresses --- */
-
-static bool port_auto_same(const struct sockaddr *a, const struct net_addr *b)
-{
-	uint8_t ip[16] = {0};
-	if (!a || (a->sa_family != AF_INET && a->sa_family != AF_INET6))
-		return false;
-	if (a->sa_family == AF_INET)
-		ether_map_v4(ip, (const uint8_t *)&((const struct sockaddr_in *)a)->sin_addr);
-	else
-		memcpy(ip, &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
-	return memcmp(ip, b->ip, 16) == 0;
-}
-
-/* The interface that has the address; false: none has. */
-static bool port_auto_interface_of(const struct net_addr *addr, char out[IFNAMSIZ])
-{
-	struct ifaddrs *list;
-	bool found = false;
-	if (getifaddrs(&list) != 0)
-		return false;
-	for (struct ifaddrs *a = list; a && !found; a = a->ifa_next)
-		if (port_auto_same(a->ifa_addr, addr)) {
-			snprintf(out, IFNAMSIZ, "%s", a->ifa_name);
-			found = true;
-		}
-	freeifaddrs(list);
-	return found;
-}
 
 /* From where the kernel would send to the rest of the world: no packet leaves. Without such a
  * route, the loopback address. */
@@ -211,13 +171,13 @@ static void port_auto_why_udp(char why[PORT_AUTO_WHY], const char *interface, in
 
 int port_auto(struct options *o, char why[PORT_AUTO_WHY])
 {
-	char card[PCI_NAME_BYTES] = "", interface[IFNAMSIZ] = "", text[INET6_ADDRSTRLEN];
+	char card[CARD_ADDRESS_BYTES] = "", interface[IFNAMSIZ] = "", text[INET6_ADDRSTRLEN];
 	struct net_addr addr = o->addr;
 	unsigned cards = port_auto_cards(card);
 	int zero_copy = -ENODEV;
 	if (!o->has_addr)
 		port_auto_default_address(&addr);
-	if (!port_auto_interface_of(&addr, interface) && !port_auto_is_loopback(&addr))
+	if (!interface_find(&addr, false, interface) && !port_auto_is_loopback(&addr))
 		return port_auto_take_card(o, cards, card, why);
 	if (!port_auto_is_loopback(&addr))
 		zero_copy = port_auto_zero_copy(interface);
@@ -226,9 +186,7 @@ int port_auto(struct options *o, char why[PORT_AUTO_WHY])
 		return port_auto_take(o, "af_xdp", interface);
 	}
 	port_auto_why_udp(why, interface, zero_copy, cards, card);
-	if (net_addr_is_v4(&addr))
-		inet_ntop(AF_INET, addr.ip + 12, text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, addr.ip, text, sizeof(text));
+	bool v4 = net_addr_is_v4(&addr);
+	inet_ntop(v4 ? AF_INET : AF_INET6, addr.ip + (v4 ? 12 : 0), text, sizeof(text));
 	return port_auto_take(o, "udp", text);
 }

@@ -5,7 +5,7 @@
  * connection go out as one burst that the kernel or the card cuts (UDP_SEGMENT), and come in as one
  * where they were one on the way (UDP_GRO): the price is per burst.
  *
- * udp_port.c opens the sockets (main thread), udp_burst.c says what makes a burst (pure), udp_tx.c
+ * port_udp.c opens the sockets (main thread), udp_burst.c says what makes a burst (pure), udp_tx.c
  * and udp_rx.c are the worker's.
  */
 #ifndef SARISSA_DATAPLANE_IO_PORTS_UDP_H
@@ -16,8 +16,6 @@
 #include <sys/uio.h>
 #include "core/engine.h"
 
-struct options;
-struct port;
 struct rail;
 struct worker;
 
@@ -72,10 +70,6 @@ struct udp {
 	struct sockaddr_storage sender[UDP_TAKES];
 	_Alignas(8) uint8_t control[UDP_TAKES][UDP_CONTROL_RX];
 };
-
-/* Opens and binds the sockets, reads the interface. Returns 0, or -errno with one line logged. */
-int udp_plan(const struct options *o, struct port *p);
-void udp_close(struct port *p);
 
 /* udp_rx.c */
 extern const struct port_ops udp_ops;

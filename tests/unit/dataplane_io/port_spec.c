@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
-#include "io/ports/port_spec.h"
+#include "io/ports/port.h"
 
 static struct port_spec good(const char *text)
 {
@@ -17,24 +18,32 @@ static struct port_spec good(const char *text)
 	return s;
 }
 
+/* The port of a rail, as far as its device's argument needs it. */
+static void device(const char *text, uint8_t rail, unsigned d, char *out)
+{
+	static struct port p;
+	struct options o = {.port = good(text), .rail = rail};
+	p = (struct port){.type = o.port.type, .mtu = 1500};
+	assert_true(port_devargs(&o, &p, d, out, PORT_SPEC_DEVARGS));
+	assert_false(port_devargs(&o, &p, d, out + PORT_SPEC_DEVARGS, (unsigned)strlen(out)));
+}
+
 static void args(const char *text, const char *want)
 {
-	char out[PORT_SPEC_DEVARGS];
-	struct port_spec s = good(text);
-	assert_true(port_spec_devargs(&s, 0, 3, "/x.o", false, out, sizeof(out)));
+	char out[2 * PORT_SPEC_DEVARGS];
+	device(text, 0, 3, out);
 	assert_string_equal(out, want);
-	assert_false(port_spec_devargs(&s, 0, 3, "/x.o", false, out, (unsigned)strlen(want)));
 }
 
 static void test_fields(void **state)
 {
 	struct port_spec s = good("af_xdp:eth0,queues=4,copy");
-	assert_int_equal(s.kind, PORT_AF_XDP);
+	assert_string_equal(s.type->name, "af_xdp");
 	assert_string_equal(s.name, "eth0");
 	assert_int_equal(s.queues, 4);
 	assert_true(s.copy);
 	s = good("memif:7,role=server,socket=/run/m.sock");
-	assert_int_equal(s.kind, PORT_MEMIF);
+	assert_string_equal(s.type->name, "memif");
 	assert_true(s.server);
 	assert_string_equal(s.socket, "/run/m.sock");
 	s = good("vdev:net_pcap0,iface=lo,x=1");
@@ -45,13 +54,12 @@ static void test_udp(void **state)
 {
 	static const uint8_t v4[16] = {[10] = 0xff, 0xff, 127, 0, 0, 2},
 			     v6[16] = {0xfd, 0x77, [15] = 1};
-	char out[PORT_SPEC_DEVARGS];
 	struct port_spec s = good("udp:127.0.0.2,single,buffer=16");
-	assert_int_equal(s.kind, PORT_UDP);
+	assert_string_equal(s.type->name, "udp");
+	assert_true(s.type->sockets);
 	assert_true(s.has_addr && s.single);
 	assert_int_equal(s.buffer, 16384);
 	assert_memory_equal(s.addr.ip, v4, 16);
-	assert_false(port_spec_devargs(&s, 0, 0, "", false, out, sizeof(out))); /* no device */
 	s = good("udp:fd77::1");
 	assert_true(s.has_addr && !s.single);
 	assert_memory_equal(s.addr.ip, v6, 16);
@@ -64,21 +72,24 @@ static void test_udp(void **state)
 
 static void test_devargs(void **state)
 {
-	args("af_xdp:eth0",
-	     "net_af_xdp3,iface=eth0,start_queue=3,xdp_prog=/x.o,force_copy=0,busy_budget=0");
+	char out[2 * PORT_SPEC_DEVARGS], want[PORT_SPEC_DEVARGS];
+	device("af_xdp:eth0", 0, 3, out);
+	snprintf(want, sizeof(want),
+		 "net_af_xdp3,iface=eth0,start_queue=3,xdp_prog=%s,force_copy=0,busy_budget=0",
+		 xdp_object_path());
+	assert_string_equal(out, want);
 	args("tap:t0", "net_tap0,iface=t0");
-	args("memif:1", "net_memif1,id=1,role=client");
+	args("memif:1", "net_memif1,id=1,role=client,bsize=2048,rsize=10");
 	args("memif:1,role=server,socket=/a/b",
-	     "net_memif1,id=1,role=server,socket-abstract=no,socket=/a/b");
+	     "net_memif1,id=1,role=server,socket-abstract=no,socket=/a/b,bsize=2048,rsize=10");
 	args("ring:r", "net_ring_r");
 	args("vdev:net_null0,size=64", "net_null0,size=64");
 }
 
 static void names(const char *text, unsigned rail, const char *name)
 {
-	char out[PORT_SPEC_DEVARGS];
-	struct port_spec s = good(text);
-	assert_true(port_spec_devargs(&s, rail, 1, "/x.o", false, out, sizeof(out)));
+	char out[2 * PORT_SPEC_DEVARGS];
+	device(text, (uint8_t)rail, 1, out);
 	assert_int_equal(strcspn(out, ","), strlen(name));
 	assert_memory_equal(out, name, strlen(name));
 }
@@ -154,6 +165,11 @@ static void test_refused(void **state)
 		assert_false(port_spec_parse(texts[i], &s, &why));
 		assert_non_null(why);
 	}
+	struct port_spec none;
+	const char *types = NULL;
+	assert_false(port_spec_parse("eth0", &none, &types));
+	assert_string_equal(types,
+			    "it must start with af_xdp:, udp:, tap:, memif:, ring:, pci: or vdev:");
 	char long_text[400] = "vdev:";
 	memset(long_text + 5, 'x', 300);
 	struct port_spec s;

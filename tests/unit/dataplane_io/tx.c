@@ -87,7 +87,9 @@ static int begin(void **state)
 	struct peer *peer = x->peer;
 
 	*x = (struct wire){.r = rig_new(NULL)};
-	x->port = (struct port){.mtu = 1500, .queues = 1, .workers = 1, .addr = x->r->config.addr};
+	static const struct port_type device = {.name = "device"};
+	x->port = (struct port){
+		.type = &device, .mtu = 1500, .queues = 1, .workers = 1, .addr = x->r->config.addr};
 	x->port.neighbours = aligned_alloc(64, sizeof(*x->port.neighbours));
 	memset(x->port.neighbours, 0, sizeof(*x->port.neighbours));
 	neighbour_init(x->port.neighbours, false);
@@ -298,7 +300,7 @@ static void others_leave_half_of_what_is_in_hand(void **state)
 	enum { RINGS = 64 };
 
 	for (unsigned workers = 1; workers <= WORKERS_MAX; workers++) {
-		struct rte_mempool *mp = pool_create("io_tx_cache", PORT_RING, 1500, RINGS, RINGS,
+		struct rte_mempool *mp = pool_create("io_tx_cache", false, 1500, RINGS, RINGS,
 						     workers, SOCKET_ID_ANY);
 
 		assert_non_null(mp);
@@ -319,7 +321,7 @@ static int open_device(void **state)
 
 	if (rte_eal_init(sizeof(eal) / sizeof(*eal) - 1, eal) < 0)
 		return 1;
-	pool = pool_create("io_tx", PORT_RING, 1500, DESCRIPTORS, DESCRIPTORS, 1, SOCKET_ID_ANY);
+	pool = pool_create("io_tx", false, 1500, DESCRIPTORS, DESCRIPTORS, 1, SOCKET_ID_ANY);
 	return !pool || rte_eth_dev_configure(0, 1, 1, &conf) ||
 	       rte_eth_rx_queue_setup(0, 0, DESCRIPTORS, 0, NULL, pool) ||
 	       rte_eth_tx_queue_setup(0, 0, DESCRIPTORS, 0, NULL) || rte_eth_dev_start(0);
