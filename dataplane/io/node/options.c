@@ -144,71 +144,51 @@ static bool options_parse_cores(const char *text, int *core, unsigned max, unsig
 	}
 }
 
+/* An option that is a number: its bounds, and what it is multiplied by. */
+struct options_number {
+	int id;
+	uint64_t least, most, unit;
+	size_t offset, bytes;
+	const char *why;
+};
+
+#define OPTIONS_NUMBER(id, field, least, most, unit, why)                        \
+	{                                                                        \
+		OPTION_##id, least, most, unit, offsetof(struct options, field), \
+			sizeof(((struct options *)0)->field), why                \
+	}
+
+static const struct options_number options_numbers[] = {
+	OPTIONS_NUMBER(UDP_PORT, udp_port, 1, 65535, 1, "a port is 1 to 65535"),
+	OPTIONS_NUMBER(MTU, mtu, MTU_MIN, MTU_MAX, 1, "an MTU is 1280 to 9000 bytes"),
+	OPTIONS_NUMBER(VLAN, vlan, 1, ETHER_VLAN_MAX, 1, "a VLAN is 1 to 4094"),
+	OPTIONS_NUMBER(DESCRIPTORS, descriptors, 64, 8192, 1, "a ring has 64 to 8192 descriptors"),
+	OPTIONS_NUMBER(WORKERS, workers, 1, WORKERS_MAX, 1, "there are 1 to 16 workers"),
+	OPTIONS_NUMBER(STORE, store_bytes, 1, STORE_MIB_MAX, 1 << 20,
+		       "a store has 1 to 4194304 MiB"),
+	OPTIONS_NUMBER(OBJECTS, objects, OBJECT_TABLE_SLOTS_MIN, OBJECT_TABLE_SLOTS_MAX, 1,
+		       "a store holds 1024 to 1048576 objects"),
+	OPTIONS_NUMBER(RATE, rate_bps, 0, 1000000, 1000000,
+		       "a rate is 0 (no bound) to 1000000 Mbit/s"),
+	OPTIONS_NUMBER(DELAY_TARGET, delay_target_ns, 1, 1000000, 1000,
+		       "a delay target is 1 to 1000000 us"),
+	OPTIONS_NUMBER(ACK_DELAY, ack_delay_ns, 1, 100000, 1000,
+		       "an acknowledgement delay is 1 to 100000 us"),
+	OPTIONS_NUMBER(PEERS_MAX, peers_max, 1, 4096, 1, "a worker has 1 to 4096 connections"),
+	OPTIONS_NUMBER(CREDIT, credit_bytes, 64, 16 << 20, 1 << 10, "credit is 64 to 16777216 KiB"),
+};
+
 static const char *options_set_number(int id, const char *value, struct options *o)
 {
+	const struct options_number *row = options_numbers;
 	uint64_t n = 0;
-	switch (id) {
-	case OPTION_UDP_PORT:
-		if (!argument_number(value, 10, 1, 65535, &n))
-			return "a port is 1 to 65535";
-		o->udp_port = (uint16_t)n;
-		return NULL;
-	case OPTION_MTU:
-		if (!argument_number(value, 10, MTU_MIN, MTU_MAX, &n))
-			return "an MTU is 1280 to 9000 bytes";
-		o->mtu = (uint16_t)n;
-		return NULL;
-	case OPTION_VLAN:
-		if (!argument_number(value, 10, 1, ETHER_VLAN_MAX, &n))
-			return "a VLAN is 1 to 4094";
-		o->vlan = (uint16_t)n;
-		return NULL;
-	case OPTION_DESCRIPTORS:
-		if (!argument_number(value, 10, 64, 8192, &n))
-			return "a ring has 64 to 8192 descriptors";
-		o->descriptors = (uint16_t)n;
-		return NULL;
-	case OPTION_WORKERS:
-		if (!argument_number(value, 10, 1, WORKERS_MAX, &n))
-			return "there are 1 to 16 workers";
-		o->workers = (unsigned)n;
-		return NULL;
-	case OPTION_STORE:
-		if (!argument_number(value, 10, 1, STORE_MIB_MAX, &n))
-			return "a store has 1 to 4194304 MiB";
-		o->store_bytes = n << 20;
-		return NULL;
-	case OPTION_OBJECTS:
-		if (!argument_number(value, 10, OBJECT_TABLE_SLOTS_MIN, OBJECT_TABLE_SLOTS_MAX, &n))
-			return "a store holds 1024 to 1048576 objects";
-		o->objects = (uint32_t)n;
-		return NULL;
-	case OPTION_RATE:
-		if (!argument_number(value, 10, 0, 1000000, &n))
-			return "a rate is 0 (no bound) to 1000000 Mbit/s";
-		o->rate_bps = n * 1000000;
-		return NULL;
-	case OPTION_DELAY_TARGET:
-		if (!argument_number(value, 10, 1, 1000000, &n))
-			return "a delay target is 1 to 1000000 us";
-		o->delay_target_ns = n * 1000;
-		return NULL;
-	case OPTION_ACK_DELAY:
-		if (!argument_number(value, 10, 1, 100000, &n))
-			return "an acknowledgement delay is 1 to 100000 us";
-		o->ack_delay_ns = n * 1000;
-		return NULL;
-	case OPTION_PEERS_MAX:
-		if (!argument_number(value, 10, 1, 4096, &n))
-			return "a worker has 1 to 4096 connections";
-		o->peers_max = (uint16_t)n;
-		return NULL;
-	default:
-		if (!argument_number(value, 10, 64, 16 << 20, &n))
-			return "credit is 64 to 16777216 KiB";
-		o->credit_bytes = n << 10;
-		return NULL;
-	}
+	while (row->id != id)
+		row++;
+	if (!argument_number(value, 10, row->least, row->most, &n))
+		return row->why;
+	n *= row->unit;
+	memcpy((char *)o + row->offset, &n, row->bytes); /* the low bytes come first */
+	return NULL;
 }
 
 static const char *options_set(int id, char *value, struct options *o)
