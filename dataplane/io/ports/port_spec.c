@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* A row for each type, in the order of --help. No header declares them: none is named elsewhere. */
-#define PORT_TYPES(X) X(af_xdp) X(udp) X(tap) X(memif) X(ring) X(pci) X(vdev)
+#define PORT_TYPES(X) X(af_xdp) X(udp) X(tap) X(memif) X(vhost) X(ring) X(pci) X(vdev)
 
 #define X(name) extern const struct port_type port_##name;
 PORT_TYPES(X)

@@ -23,7 +23,7 @@ static void device(const char *text, uint8_t rail, unsigned d, char *out)
 {
 	static struct port p;
 	struct options o = {.port = good(text), .rail = rail};
-	p = (struct port){.type = o.port.type, .mtu = 1500};
+	p = (struct port){.type = o.port.type, .mtu = 1500, .queues = 2};
 	assert_true(port_devargs(&o, &p, d, out, PORT_SPEC_DEVARGS));
 	assert_false(port_devargs(&o, &p, d, out + PORT_SPEC_DEVARGS, (unsigned)strlen(out)));
 }
@@ -82,6 +82,7 @@ static void test_devargs(void **state)
 	args("memif:1", "net_memif1,id=1,role=client,bsize=2048,rsize=10");
 	args("memif:1,role=server,socket=/a/b",
 	     "net_memif1,id=1,role=server,socket-abstract=no,socket=/a/b,bsize=2048,rsize=10");
+	args("vhost:/run/v.sock", "net_vhost0,iface=/run/v.sock,queues=2");
 	args("ring:r", "net_ring_r");
 	args("vdev:net_null0,size=64", "net_null0,size=64");
 }
@@ -100,6 +101,7 @@ static void each_port_of_a_node_has_a_name_of_its_own(void **state)
 	names("af_xdp:eth1", 1, "net_af_xdp17");
 	names("af_xdp:eth2", 7, "net_af_xdp113");
 	names("tap:t0", 2, "net_tap2");
+	names("vhost:/run/v.sock", 3, "net_vhost3");
 }
 
 static bool same(const char *a, const char *b)
@@ -156,6 +158,9 @@ static void test_refused(void **state)
 		"memif:x",
 		"memif:1,role=boss",
 		"memif:1,socket=relative",
+		"vhost:",
+		"vhost:relative",
+		"vhost:/run/v.sock,queues=2",
 		"ring:a_ring_name_of_more_than_24_bytes",
 		"pci:",
 	};
@@ -168,8 +173,9 @@ static void test_refused(void **state)
 	struct port_spec none;
 	const char *types = NULL;
 	assert_false(port_spec_parse("eth0", &none, &types));
-	assert_string_equal(types,
-			    "it must start with af_xdp:, udp:, tap:, memif:, ring:, pci: or vdev:");
+	assert_string_equal(
+		types,
+		"it must start with af_xdp:, udp:, tap:, memif:, vhost:, ring:, pci: or vdev:");
 	char long_text[400] = "vdev:";
 	memset(long_text + 5, 'x', 300);
 	struct port_spec s;
