@@ -2,7 +2,7 @@
 /*
  * Where a page of the manual is: installed beside this command (PREFIX/bin, PREFIX/share/man), in
  * the source tree that this command was built in, or where man(1) looks. A function's page is the
- * one that names it.
+ * one that names it. man(1) shows it, or mandoc(1).
  */
 #include "help.h"
 
@@ -22,7 +22,7 @@
 enum {
 	HELP_PATH_BYTES = 4096 + 64,
 	HELP_NAME_MAX = 40,
-	HELP_NO_MAN = 127, /* as a shell says that a program is not there */
+	HELP_NO_PROGRAM = 127, /* as a shell says it */
 };
 
 struct help_page {
@@ -103,34 +103,30 @@ static bool help_find(const struct help_page *page, char path[HELP_PATH_BYTES])
 	return (!page->section || page->section == '3') && help_search(own, page->name, path);
 }
 
-/* man(1) with this file. Its exit status. */
-static int help_man(const char *path)
+/* Runs the program with this file behind those words. Its exit status. */
+static int help_run(const char *const words[], const char *path)
 {
+	const char *argv[4] = {words[0], words[1], path};
 	int status = -1;
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
 		signal(SIGPIPE, SIG_DFL);
 		signal(SIGXFSZ, SIG_DFL);
-		execlp("man", "man", "-l", path, (char *)NULL);
-		_exit(HELP_NO_MAN);
+		execvp(argv[0], (char *const *)argv);
+		_exit(HELP_NO_PROGRAM);
 	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0)
 		continue;
-	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : HELP_NO_MAN;
+	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : HELP_NO_PROGRAM;
 }
 
 static int help_print(const char *path)
 {
-	size_t length = strlen(path);
-	if (length > 3 && strcmp(path + length - 3, ".gz") == 0)
-		return cli_fail(-EIO, "man cannot show %s: install man-db", path);
-	FILE *page = fopen(path, "re");
-	if (!page)
-		return cli_fail(-errno, "cannot read %s: %s", path, strerror(errno));
-	help_text(page, stdout);
-	fclose(page);
-	return cli_flush();
+	if (help_run((const char *const[]){"man", "-l"}, path) == 0 ||
+	    help_run((const char *const[]){"mandoc", "-a"}, path) == 0)
+		return CLI_DONE;
+	return cli_fail(-ENOENT, "neither man nor mandoc shows %s: install mandoc", path);
 }
 
 int help_show(const char *topic)
@@ -138,7 +134,7 @@ int help_show(const char *topic)
 	struct help_page page;
 	char path[HELP_PATH_BYTES];
 	if (help_parse(topic, &page) && help_find(&page, path))
-		return help_man(path) == 0 ? CLI_DONE : help_print(path);
+		return help_print(path);
 	fputs("sarissa: no manual page is called '", stderr);
 	text_safe(stderr, topic);
 	fputs("': name a command, a function sar_..., sarissa-control or sarissa-dataplane\n",
