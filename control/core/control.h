@@ -103,7 +103,6 @@ struct control_config {
 	uint32_t sessions_user_max; /* of one user, but for the daemons' user and root */
 	uint32_t waits_max;	    /* waiting requests of all sessions */
 	uint32_t grid_slots;	    /* slots of a reduce from which on receivers feed each other */
-	uint64_t twotree_bytes;	    /* largest reduce for one node that gets two trees; 0: none */
 	const struct network *network; /* between the nodes; not copied; NULL: unknown */
 	const struct planner *planner; /* of reduces, where it fits; NULL: the best one */
 	uint64_t delegate_bytes;       /* least size of a reduce whose requester coordinates it */

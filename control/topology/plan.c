@@ -46,7 +46,6 @@ static void plan_request(struct plan *p)
 	struct topology_link link = topology_known(a->network, (struct topology_link){0, 0, 0});
 
 	p->limits = planner_limits_usual;
-	p->limits.twotree_bytes_max = UINT64_MAX;
 	if (a->simulate) { /* no graph is built */
 		p->limits.flat_slots_max = p->limits.graph.fan_in_max = GRAPH_SLOTS_MAX;
 		p->limits.graph.parts_max = p->limits.route_segments_max = 1 << 20;

@@ -12,13 +12,19 @@
 #include "route.h"
 #include "segment.h"
 
-const struct planner *const planner_table[] = {&planner_dary,	     &planner_chains,
-					       &planner_exchange,    &planner_twotree,
-					       &planner_mesh,	     &planner_server,
-					       &planner_halving,     &planner_circulant,
-					       &planner_ring,	     &planner_hips,
-					       &planner_hips_mesh,   &planner_hips_ring,
-					       &planner_hips_server, NULL};
+const struct planner *const planner_table[] = {&planner_dary,
+					       &planner_chains,
+					       &planner_exchange,
+					       &planner_mesh,
+					       &planner_server,
+					       &planner_halving,
+					       &planner_circulant,
+					       &planner_ring,
+					       &planner_hips,
+					       &planner_hips_mesh,
+					       &planner_hips_ring,
+					       &planner_hips_server,
+					       NULL};
 
 const struct planner_limits planner_limits_usual = {
 	.graph = {.gather_slots_max = GRAPH_SLOTS_MAX,
@@ -33,8 +39,7 @@ const struct planner_limits planner_limits_usual = {
 	.segment_chunks_unseen = 2, /* the last one is withheld until commit */
 	.segments_unseen_max = 16,  /* each node is told of each segment */
 	.exchange_bytes_max = 128 << 10,
-	.twotree_bytes_max = 0, /* docs/study/tried.md */
-	.grid_slots = 6,	/* fewer are faster without: docs/study/tried.md */
+	.grid_slots = 6, /* fewer are faster without: docs/study/tried.md */
 	.servers = 2,
 	.route_segments_max = GRAPH_SEGMENTS_MAX,
 	.mesh_members = 8, /* more streams at a time fill the buffer of a switch's port */
@@ -169,9 +174,6 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 		c->planner = NULL;
 		c->prefer = slow->node;
 	}
-	if (c->planner == NULL && !q->everyone && q->size <= q->limits->twotree_bytes_max &&
-	    !planner_twotree.unfit(q))
-		c->planner = &planner_twotree;
 	if (c->planner == NULL)
 		c->planner = &planner_dary;
 	choose_shape(q, c);

@@ -30,7 +30,6 @@ struct planner_limits {
 	uint32_t segment_chunks_unseen; /* the same while no rate was measured */
 	uint32_t segments_unseen_max;	/* up to so many segments */
 	uint32_t exchange_bytes_max;	/* the most that all send each other at once */
-	uint64_t twotree_bytes_max;	/* up to so many, results for one node get two trees */
 	uint32_t grid_slots;		/* from so many on readers pass segments on along a grid */
 	uint32_t servers;		/* of planner `server` */
 	uint32_t mesh_members;		/* HiPS: up to so many members a level is a mesh */
@@ -87,19 +86,18 @@ struct planner {
 			     NULL */
 };
 
-extern const struct planner planner_dary;      /* one tree; the chain and the star are its ends */
-extern const struct planner planner_chains;    /* allreduce: a rotated chain per segment */
-extern const struct planner planner_exchange;  /* allreduce: all send each other values */
-extern const struct planner planner_twotree;   /* two binary trees; only up to twotree_bytes_max */
-extern const struct planner planner_mesh;      /* allreduce: all to each root, and back */
-extern const struct planner planner_server;    /* allreduce: parameter servers */
-extern const struct planner planner_halving;   /* allreduce: halving and doubling, 2^k slots */
-extern const struct planner planner_circulant; /* allreduce: halving for any number of slots */
-extern const struct planner planner_ring;      /* allreduce: a flat ring along the links */
-extern const struct planner planner_hips;      /* allreduce: along the levels of the network */
-extern const struct planner planner_hips_mesh; /* the same, every level a mesh */
-extern const struct planner planner_hips_ring; /* the same, every level a ring */
-extern const struct planner planner_hips_server;    /* the same, a server per group */
+extern const struct planner planner_dary;	 /* one tree; the chain and the star are its ends */
+extern const struct planner planner_chains;	 /* allreduce: a rotated chain per segment */
+extern const struct planner planner_exchange;	 /* allreduce: all send each other values */
+extern const struct planner planner_mesh;	 /* allreduce: all to each root, and back */
+extern const struct planner planner_server;	 /* allreduce: parameter servers */
+extern const struct planner planner_halving;	 /* allreduce: halving and doubling, 2^k slots */
+extern const struct planner planner_circulant;	 /* allreduce: halving for any number of slots */
+extern const struct planner planner_ring;	 /* allreduce: a flat ring along the links */
+extern const struct planner planner_hips;	 /* allreduce: along the levels of the network */
+extern const struct planner planner_hips_mesh;	 /* the same, every level a mesh */
+extern const struct planner planner_hips_ring;	 /* the same, every level a ring */
+extern const struct planner planner_hips_server; /* the same, a server per group */
 extern const struct planner *const planner_table[]; /* all of them, then NULL */
 
 /* Reasons that several planners have. */

@@ -4,7 +4,7 @@
  * next slot on the way to the segment's root. The edges of the reduce follow it upwards. Readers
  * get the segment along the same tree downwards, or, where the tree is a ring, on around it: then
  * each member sends to one other only, and nothing but acknowledgements comes back. The planners
- * hips, mesh, server, halving and circulant are such functions; dary, chains and twotree have
+ * hips, mesh, server, halving and circulant are such functions; dary and chains have
  * shapes of their own.
  */
 #ifndef SARISSA_CONTROL_CORE_PLANNER_ROUTE_H

@@ -237,7 +237,6 @@ static void sums_config(struct sums *s, struct node_options *n, struct control_c
 	c->entries_max = c->copies_max = c->waiters_max = c->tombstones = 1024;
 	c->stages_max = 512;
 	c->edges_max = 2048;
-	c->twotree_bytes = o->twotree_bytes;
 	c->network = o->places.network;
 	c->planner = o->planner ? places_planner(o->planner) : NULL;
 	if (o->nodes <= SUMS_NODES_FEW)

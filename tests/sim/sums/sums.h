@@ -10,7 +10,6 @@ enum { SUMS_RESERVE = FULL_SESSIONS - 1 }; /* of a network: sources on node 0 be
 
 struct sums_options {
 	uint32_t nodes, kill, num, stalls;
-	uint64_t twotree_bytes;
 	uint64_t size, rate_bps, hop_ns, turn_ns, latency_ns, stagger_ns, trace_ns, seed;
 	uint64_t late_ns, stall_ns;
 	uint64_t kill_at_ns, order; /* order: 0 rising, 1 falling, else the seed of a shuffle */

@@ -33,7 +33,6 @@ static const char usage[] =
 	"  --trace-ms MS      use of each link up/down, in percent, so often\n"
 	"  --max-ratio R      exit 1 when time / bound is above\n"
 	"  --rounds R         so many, one after the other; the limit is the last one's (1)\n"
-	"  --twotree-bytes B  up to so many, a sum for one node comes along two trees (0)\n"
 	"  --seed N           (1)\n";
 
 static bool sums_options_number(struct sums_options *o, int key, double v)
@@ -90,9 +89,6 @@ static bool sums_options_number(struct sums_options *o, int key, double v)
 	case 'w':
 		o->rounds = (uint32_t)v;
 		return v >= 1 && v <= SUMS_ROUNDS;
-	case 'T':
-		o->twotree_bytes = (uint64_t)v;
-		return true;
 	default:
 		o->seed = (uint64_t)v;
 		return key == 'd';
@@ -120,7 +116,6 @@ static bool sums_options_read(struct sums_options *o, int argc, char **argv)
 		{"trace-ms", required_argument, NULL, 'i'},
 		{"max-ratio", required_argument, NULL, 'x'},
 		{"rounds", required_argument, NULL, 'w'},
-		{"twotree-bytes", required_argument, NULL, 'T'},
 		{"seed", required_argument, NULL, 'd'},
 		{"network", required_argument, NULL, 'N'},
 		{"planner", required_argument, NULL, 'P'},

@@ -3,7 +3,7 @@
  * Graph, binding and closure together, without a coordinator: contributions arrive, vertices take
  * and give in any order, nodes are lost and come back. Whatever happens, a partial sum never has a
  * contribution twice, and in the end each root has as many as are needed, the same ones in all
- * segments. For all planners, two-tree too, of which today's coordinator knows nothing.
+ * segments. For all planners.
  */
 #include "fixtures/planner_test.h"
 #include "core/planner/binding.h"

@@ -36,7 +36,6 @@ void reduces_init(struct control *c)
 	rs->number = env_random(c) >> 1;
 	rs->limits = planner_limits_usual;
 	rs->limits.grid_slots = c->config.grid_slots;
-	rs->limits.twotree_bytes_max = c->config.twotree_bytes;
 	rs->limits.only = c->config.planner;
 	allocator_reset(&rs->space,
 			c->config.reduce_sources_max * REDUCE_SOURCE_BYTES +
