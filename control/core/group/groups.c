@@ -129,8 +129,9 @@ static bool groups_evict(struct groups *gs)
 	for (uint32_t i = 0; i < gs->pool.fresh; i++) {
 		struct group *g = pool_at(&gs->pool, i);
 
-		if (g->phase == GROUP_PHASE_LIVE && g->live == 0 && g->open.count == 0 &&
-		    g->task == GROUP_TASK_NONE && (oldest == NULL || g->used_ns < oldest->used_ns))
+		if ((g->phase == GROUP_PHASE_LIVE || g->phase == GROUP_PHASE_OTHER) &&
+		    g->live == 0 && g->open.count == 0 && g->task == GROUP_TASK_NONE &&
+		    (oldest == NULL || g->used_ns < oldest->used_ns))
 			oldest = g;
 	}
 	if (oldest)

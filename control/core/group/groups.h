@@ -7,7 +7,8 @@
  *
  *   phase    meaning                                           next
  *   CREATE   the object of what was created is put             LIVE, or gone
- *   META     it is read: an earlier owner had the group        LIST, or gone
+ *   META     it is read: an earlier owner had the group        LIST, OTHER, or gone
+ *   OTHER    it is no group: the next request is told so       gone
  *   LIST     the policies and decisions are listed             POLICY, LAST or LIVE
  *   POLICY   the last policy is read                           LAST or LIVE
  *   LAST     the last decision is read                         SIFT
@@ -74,6 +75,7 @@ enum group_phase {
 	GROUP_PHASE_FREE,
 	GROUP_PHASE_CREATE,
 	GROUP_PHASE_META,
+	GROUP_PHASE_OTHER,
 	GROUP_PHASE_LIST,
 	GROUP_PHASE_READ_POLICY,
 	GROUP_PHASE_LAST,

@@ -279,9 +279,10 @@ void load_read(struct groups *gs, struct group *g, int32_t status, const char *b
 			load_list(gs, g);
 		} else if (status == -ETIMEDOUT) {
 			load_later(gs, g);
+		} else if (status == 0) {
+			g->phase = GROUP_PHASE_OTHER;
 		} else {
-			groups_free(gs,
-				    g); /* deleted, or not a group: the next request is told so */
+			groups_free(gs, g); /* deleted: the next request is told so */
 		}
 	} else if ((status != 0 && status != -ENOENT && status != -ENODATA) ||
 		   (status == -ENODATA && gs->now_ns < g->patience_ns)) {

@@ -527,6 +527,13 @@ bool groups_request(struct groups *gs, uint32_t node, uint64_t request,
 	if (g && g->phase == GROUP_PHASE_CREATE && r->step == GROUP_CREATE &&
 	    g->creator.request == request && g->creator.node == node)
 		return true; /* repeated */
+	if (g && g->phase == GROUP_PHASE_OTHER) {
+		groups_free(gs, g);
+		groups_refuse(gs, &w, r->step == GROUP_CREATE ? -EEXIST : -EINVAL,
+			      "the object of that name is no group: delete it, or choose another "
+			      "name");
+		return true;
+	}
 	if (g == NULL) {
 		group_name(&t, r->name, NULL, 0, 0);
 		id = group_id(t.bytes);

@@ -100,6 +100,31 @@ static void after_some_policies_that_of_the_creation_counts(void **state)
 	world_free(w);
 }
 
+/* ---- the group itself -------------------------------------------------------------------------
+ */
+
+static void an_object_that_is_no_group_is_told(void **state)
+{
+	static const uint32_t steps[] = {GROUP_OPEN, GROUP_JOIN, GROUP_CREATE, GROUP_REMOVE};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct world *w = world_new(3, 0, "bsp", 0);
+		struct group_request r = {.step = steps[i], .name = "g", .member = 77};
+		struct world_name *n = world_find(w, ".group/g");
+		char text[128];
+
+		strcpy(n->bytes, "sarissa group 1, or so");
+		world_kill_owner(w);
+		assert_int_equal(world_ask(w, &r, NULL, text),
+				 steps[i] == GROUP_CREATE ? -EEXIST : -EINVAL);
+		assert_non_null(strstr(text, "is no group"));
+		n->there = false; /* deleted, as the words say */
+		r.step = GROUP_OPEN;
+		assert_int_equal(world_ask(w, &r, NULL, text), -ENOENT);
+		world_free(w);
+	}
+}
+
 /* ---- names ------------------------------------------------------------------------------------
  */
 
@@ -330,6 +355,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(policies_that_say_nothing_are_passed_over),
 		cmocka_unit_test(after_some_policies_that_of_the_creation_counts),
+		cmocka_unit_test(an_object_that_is_no_group_is_told),
 		cmocka_unit_test(names_have_numbers_in_a_range),
 		cmocka_unit_test(decisions_are_looked_at_in_full),
 		cmocka_unit_test(a_group_outlives_any_name),
