@@ -4,6 +4,7 @@ privileges, for the time of a run of pytest. SARISSA_BUILD names the build."""
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ class Local:
 
     def open(self, node=0):
         return sarissa.open(self.socket[node])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folder():
+    """Of clusters: who changes one shuts out others for that time, and they fail."""
+    with tempfile.TemporaryDirectory(prefix="python-", dir="/tmp") as made, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", made)
+        yield
 
 
 @pytest.fixture(scope="session")
