@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/developer/architecture.md, 7, names everything that a core allots many of: what lies in a pool, and what
+"""docs/developer/bounds.md names everything that a core allots many of: what lies in a pool, and what
 the engine carves per worker.
 
 usage: bounds.py
@@ -16,8 +16,7 @@ NOT_MANY = {"engine", "list"}  # the core itself; links of a hash table, one per
 
 
 def main():
-    page = (ROOT / "docs/developer/architecture.md").read_text()
-    section = page[page.index("\n## 7 "):page.index("\n### The last copy")]
+    page = (ROOT / "docs/developer/bounds.md").read_text()
     carved = {}
     for folder in ("control/core", "dataplane/core"):
         for path in sorted((ROOT / folder).rglob("*.c")):
@@ -26,8 +25,8 @@ def main():
     if len(carved) < 20:
         print(f"only {len(carved)} pools were found: is the search still right?")
         return 1
-    found = [f"{path}: struct {name} has no row with its bound in docs/developer/architecture.md, 7"
-             for name, path in carved.items() if name not in NOT_MANY and f"`{name}`" not in section]
+    found = [f"{path}: struct {name} has no row with its bound in docs/developer/bounds.md"
+             for name, path in carved.items() if name not in NOT_MANY and f"`{name}`" not in page]
     print("\n".join(found) if found else f"{len(carved)} kinds of things have their bounds")
     return 1 if found else 0
 

@@ -27,7 +27,8 @@ MANUALS = {"control/shell/options.c": "sarissa-control.8", "dataplane/io/node/op
            "client/cli/main.c": "sarissa.1"}
 # of others, and examples
 FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "--out", "dpdk-devbind.py",
-           "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json", "program.py"}
+           "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json", "program.py",
+           "tests/python/test_NAME.py", "test_NAME_faults.py"}
 
 
 def text_of(name):

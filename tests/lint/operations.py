@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/operator/operations.md names every counter, every reason and every line of the logs that is a warning
-or an error, and none that is not there any more.
+"""docs/operator/operations.md names every counter and every reason, logs.md beside it every line of the logs that
+is a warning or an error, and none that is not there any more. No cell of a table is a page of advice.
 
 usage: operations.py
 """
@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/operator/operations.md"
+PAGE, LOGS = (ROOT / "docs/operator" / name for name in ("operations.md", "logs.md"))
+CELL = 400  # letters
 LITERAL = r'"(?:[^"\\]|\\.)*"'
 CALL = re.compile(rf"\b(log_error|log_warning|port_fail)\(((?:[^;\"]|{LITERAL})*?)\);")
 CORE_CALL = re.compile(r"env_log\(c, CONTROL_LOG_(?:ERROR|WARNING)")
@@ -69,7 +70,7 @@ def names(header, macro):
     return dict(re.findall(r'X\((\w+), "([^"]*)"', table))
 
 
-def offences(page):
+def offences(page, logs):
     counters = {name for header, macro in TABLES for name in names(header, macro)}
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+)", page, flags=re.M)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
@@ -83,18 +84,19 @@ def offences(page):
     found = set()
     for path, line in log_lines():
         found.add(line)
-        if line not in page:
-            yield f"{path}: the line '{line}' has no row"
+        if line not in logs:
+            yield f"{path}: the line '{line}' is not in {LOGS.name}"
+    for row in re.findall(r"^\|.*", page + logs, flags=re.M):
+        for cell in row.strip("|").split(" | "):
+            if len(cell.strip()) > CELL:
+                yield f"a cell of {len(cell)} letters, '{cell.strip()[:40]}...': write it below a heading"
     if len(found) < 40:
         yield f"only {len(found)} lines of the logs were found: is the search still right?"
 
 
 def main():
-    if not PAGE.exists():
-        print(f"{PAGE} is missing")
-        return 1
-    found = [f"docs/operator/operations.md: {text}" for text in offences(PAGE.read_text())]
-    print("\n".join(found) if found else "docs/operator/operations.md names all of it")
+    found = [f"docs/operator/operations.md: {text}" for text in offences(PAGE.read_text(), LOGS.read_text())]
+    print("\n".join(found) if found else "docs/operator names all of it")
     return 1 if found else 0
 
 
