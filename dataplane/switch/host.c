@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "internal/notify.h"
+#include "io/node/worker.h"
 #include "io/observe/log.h"
 
 enum { BURST = 64, SOCKET_BYTES = 8 << 20 };
@@ -85,7 +86,7 @@ static int host_receive(struct host *h)
 		m[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &v[i], .msg_iovlen = 1}};
 	}
 	int n = recvmmsg(h->fd, m, BURST, MSG_DONTWAIT, NULL);
-	uint64_t now = switch_now_ns();
+	uint64_t now = worker_now_ns();
 	for (int i = 0; i < n; i++) {
 		struct aggregate_source from = {0};
 		h->w->count.received++;
@@ -99,7 +100,7 @@ static int host_receive(struct host *h)
 static void host_wait(struct host *h)
 {
 	struct pollfd p = {.fd = h->fd, .events = POLLIN};
-	uint64_t now = switch_now_ns(), at = aggregate_timeout(&h->w->pool);
+	uint64_t now = worker_now_ns(), at = aggregate_timeout(&h->w->pool);
 	uint64_t most = now + 1000000000u;
 	uint64_t left = at <= now ? 0 : (at < most ? at : most) - now;
 	struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
@@ -120,7 +121,7 @@ int host_run(struct switch_state *w, const volatile sig_atomic_t *stop)
 	while (!*stop) {
 		while (host_receive(&h) > 0)
 			host_flush(&h);
-		while (aggregate_expire(&w->pool, switch_now_ns(), &a))
+		while (aggregate_expire(&w->pool, worker_now_ns(), &a))
 			host_send(&h, &a);
 		host_flush(&h);
 		host_wait(&h);

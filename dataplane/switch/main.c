@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <limits.h>
-#include <time.h>
-#include <unistd.h>
 #include "internal/arguments.h"
 #include "internal/notify.h"
 #include "internal/standard_fds.h"
@@ -41,31 +38,6 @@ static volatile sig_atomic_t stop;
 static void switch_end(int signal_number)
 {
 	stop = 1;
-}
-
-uint64_t switch_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-const char *switch_object(const char *name)
-{
-	static char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
-	for (int up = 0; n > 0 && up < 2; up++) {
-		path[n] = 0;
-		char *slash = strrchr(path, '/');
-		n = slash ? slash - path : 0;
-	}
-	if (n > 0) {
-		snprintf(path + n, sizeof(path) - (size_t)n, "/ebpf/%s", name);
-		if (access(path, R_OK) == 0)
-			return path;
-	}
-	snprintf(path, sizeof(path), "%s/%s", SARISSA_OBJECTS, name);
-	return path;
 }
 
 static int switch_help(void)

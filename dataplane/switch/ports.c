@@ -19,6 +19,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include "bridge.h"
+#include "io/node/worker.h"
 #include "io/observe/log.h"
 #include "io/ports/port.h"
 
@@ -79,7 +80,7 @@ static int port_open_one(struct ports *p, unsigned i)
 		return port_refuse(name, -ENODEV, "no such interface");
 	snprintf(devargs, sizeof(devargs),
 		 "net_af_xdp%u,iface=%s,start_queue=0,xdp_prog=%s,busy_budget=0", i, name,
-		 switch_object("switch_redirect.bpf.o"));
+		 xdp_object("switch_redirect.bpf.o"));
 	log_dpdk_forget();
 	int error = rte_dev_probe(devargs);
 	*strchr(devargs, ',') = 0;
@@ -253,12 +254,12 @@ static void ports_turn(struct ports *p, const struct pollfd *f)
 		if (!(f[i].revents & POLLIN))
 			continue;
 		unsigned n = rte_eth_rx_burst(p->id[i], 0, m, BURST);
-		uint64_t now = n ? switch_now_ns() : 0;
+		uint64_t now = n ? worker_now_ns() : 0;
 		for (unsigned k = 0; k < n; k++)
 			ports_take(p, i, m[k], now);
 		p->w->count.received += n;
 	}
-	while (aggregate_expire(&p->w->pool, switch_now_ns(), &a))
+	while (aggregate_expire(&p->w->pool, worker_now_ns(), &a))
 		ports_answer(p, &a);
 	for (unsigned i = 0; i < p->count; i++)
 		if (p->out[i].count)
@@ -267,7 +268,7 @@ static void ports_turn(struct ports *p, const struct pollfd *f)
 
 static void ports_wait(struct ports *p, struct pollfd *f)
 {
-	uint64_t now = switch_now_ns(), at = aggregate_timeout(&p->w->pool),
+	uint64_t now = worker_now_ns(), at = aggregate_timeout(&p->w->pool),
 		 most = now + 100000000u;
 	for (unsigned i = 0; i < p->count; i++) {
 		f[i] = (struct pollfd){.fd = p->fd[i], .events = POLLIN};

@@ -40,9 +40,4 @@ int host_run(struct switch_state *w, const volatile sig_atomic_t *stop);
 int xdp_shell_run(struct switch_state *w, const volatile sig_atomic_t *stop);
 int ports_run(struct switch_state *w, const volatile sig_atomic_t *stop);
 
-/* The path of a BPF object: beside the program in a build folder, else where it was installed. */
-const char *switch_object(const char *name);
-
-uint64_t switch_now_ns(void);
-
 #endif

@@ -16,7 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "ebpf/aggregate.h"
+#include "io/node/worker.h"
 #include "io/observe/log.h"
+#include "io/ports/xdp.h"
 
 enum { CPUS_MAX = 1024 };
 
@@ -53,7 +55,7 @@ static int xdp_shell_set_stage(const struct xdp_shell *x, uint32_t key, const ch
 
 static int xdp_shell_load(struct xdp_shell *x)
 {
-	const char *path = switch_object("aggregate.bpf.o");
+	const char *path = xdp_object("aggregate.bpf.o");
 	libbpf_set_print(xdp_shell_quiet);
 	x->object = bpf_object__open_file(path, NULL);
 	int error = x->object ? bpf_object__load(x->object) : -errno;
@@ -102,7 +104,7 @@ static void xdp_shell_tidy(struct xdp_shell *x)
 {
 	struct aggregate_xdp_group g;
 	uint32_t id, next;
-	uint64_t now = switch_now_ns();
+	uint64_t now = worker_now_ns();
 	for (int r = bpf_map_get_next_key(x->groups, NULL, &id); r == 0;) {
 		r = bpf_map_get_next_key(x->groups, &id, &next);
 		if (bpf_map_lookup_elem(x->groups, &id, &g) == 0 && now > g.used_ns &&

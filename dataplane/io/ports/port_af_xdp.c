@@ -91,9 +91,9 @@ static int port_af_xdp_plan(const struct options *o, struct port *p)
 			  o->port.text);
 		return -EADDRNOTAVAIL;
 	}
-	if (!xdp_object_path()) {
+	if (access(xdp_object(XDP_OBJECT), R_OK) != 0) {
 		log_error("port %s: the XDP program %s is missing: install it, or build with clang",
-			  o->port.text, SARISSA_XDP_OBJECT);
+			  o->port.text, xdp_object(XDP_OBJECT));
 		return -ENOENT;
 	}
 	if (!o->has_addr)
@@ -110,7 +110,7 @@ static int port_af_xdp_devargs(const struct options *o, const struct port *p, un
 	bool busy = o->busy_poll && strcmp(p->interface.driver, "veth") != 0;
 	return snprintf(out, size,
 			"net_af_xdp%u,iface=%s,start_queue=%u,xdp_prog=%s,force_copy=%d%s",
-			o->rail * PORT_SPEC_QUEUES_MAX + d, o->port.name, d, xdp_object_path(),
+			o->rail * PORT_SPEC_QUEUES_MAX + d, o->port.name, d, xdp_object(XDP_OBJECT),
 			o->port.copy, busy ? "" : ",busy_budget=0");
 }
 

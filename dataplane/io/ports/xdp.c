@@ -23,7 +23,7 @@ enum { XDP_FRAME_TRUESIZE = 8192 };
 #define SOL_XDP 283
 #endif
 
-const char *xdp_object_path(void)
+const char *xdp_object(const char *name)
 {
 	static char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
@@ -33,11 +33,12 @@ const char *xdp_object_path(void)
 		n = slash ? slash - path : 0;
 	}
 	if (n > 0) {
-		strcpy(path + n, "/ebpf/xdp_redirect.bpf.o");
+		snprintf(path + n, sizeof(path) - (size_t)n, "/ebpf/%s", name);
 		if (access(path, R_OK) == 0)
 			return path;
 	}
-	return access(SARISSA_XDP_OBJECT, R_OK) == 0 ? SARISSA_XDP_OBJECT : NULL;
+	snprintf(path, sizeof(path), "%s/%s", SARISSA_OBJECTS, name);
+	return path;
 }
 
 /* The attached program: its id and mode; 0 when there is none. */
@@ -184,7 +185,7 @@ int xdp_configure(struct xdp *x, const struct net_addr *first, unsigned ports, c
 	if (error)
 		log_error("interface %s: cannot tell the XDP program our ports (%s): "
 			  "is %s of this version?",
-			  x->name, strerror(-error), xdp_object_path());
+			  x->name, strerror(-error), xdp_object(XDP_OBJECT));
 	if (getsockopt(sockets[0], SOL_XDP, XDP_OPTIONS, &options, &length) == 0)
 		x->zero_copy = options.flags & XDP_OPTIONS_ZEROCOPY;
 	return error;

@@ -26,9 +26,11 @@ struct xdp {
 	bool zero_copy;
 };
 
-/* Path of the BPF object: beside the program in a build folder, else where it was installed; NULL
- * when there is none. */
-const char *xdp_object_path(void);
+#define XDP_OBJECT "xdp_redirect.bpf.o"
+
+/* Path of a BPF object: beside the program in a build folder, else where it was installed. It stays
+ * until the next call. */
+const char *xdp_object(const char *name);
 
 /* Before the driver is probed. Returns 0, or -errno with a line logged. */
 int xdp_prepare(struct xdp *x, const char *name, int ifindex);

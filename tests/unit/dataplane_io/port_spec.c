@@ -76,7 +76,7 @@ static void test_devargs(void **state)
 	device("af_xdp:eth0", 0, 3, out);
 	snprintf(want, sizeof(want),
 		 "net_af_xdp3,iface=eth0,start_queue=3,xdp_prog=%s,force_copy=0,busy_budget=0",
-		 xdp_object_path());
+		 xdp_object(XDP_OBJECT));
 	assert_string_equal(out, want);
 	args("tap:t0", "net_tap0,iface=t0");
 	args("memif:1", "net_memif1,id=1,role=client,bsize=2048,rsize=10");
