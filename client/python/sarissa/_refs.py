@@ -39,9 +39,10 @@ class Ref:
     the socket path of a node, or a Node; without it, that of the process that uses the Ref. A process opens one
     connection to a node for all of them.
 
+    >>> node.put("weights", numpy.ones(3))
     >>> ref = sarissa.Ref("weights")
-    >>> ref.get(timeout=10).shape
-    (1000, 1000)
+    >>> ref.get(timeout=10).tolist()
+    [1.0, 1.0, 1.0]
     """
 
     __slots__ = ("name", "path", "id")
