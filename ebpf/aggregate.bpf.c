@@ -389,7 +389,7 @@ bad:
 	return XDP_DROP;
 }
 
-/* What is known of a slot when its lock is given back. */
+/* A slot's state when its lock is given back. */
 struct verdict {
 	__u32 what, bytes;
 	__u64 seen;

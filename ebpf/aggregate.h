@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What aggregate.bpf.c and its loader (dataplane/switch/xdp_shell.c) share: maps and their sizes.
+/* Maps that aggregate.bpf.c and its loader (dataplane/switch/xdp_shell.c) share, and their sizes.
  */
 #ifndef SARISSA_EBPF_AGGREGATE_H
 #define SARISSA_EBPF_AGGREGATE_H

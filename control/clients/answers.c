@@ -74,7 +74,8 @@ bool answers_of_before(const struct attach *a)
 	       lock.l_type != F_UNLCK;
 }
 
-/* What the client writes to, or -1: the object is gone, before its answer could be sent. */
+/* The memory that the client writes to, or -1: the object is gone, before its answer could be sent.
+ */
 static int answers_created(const struct client *k, const struct session_reply *r)
 {
 	const struct host *h = k->all->host;

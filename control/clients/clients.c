@@ -64,7 +64,7 @@ static void clients_free(uv_handle_t *handle)
 	free(k);
 }
 
-/* What was sent and not read may hold descriptors, unless it could not. */
+/* Messages that were sent and not read may hold descriptors, unless they could not. */
 void clients_hang_up(struct clients *c, int fd, bool no_rights)
 {
 	shutdown(fd, SHUT_RDWR);

@@ -25,7 +25,7 @@ int staging_memory_init(struct staging_memory *a, struct closer *closer, uint32_
 bool staging_memory_valid(int fd);
 /* -1: none. It stays ours. */
 int staging_memory_fd(const struct staging_memory *a, uint32_t slot);
-/* What the core asks for (control_ops). 0 or -errno. */
+/* Functions for the core (control_ops). 0 or -errno. */
 int staging_memory_make(struct staging_memory *a, uint32_t slot, uint64_t bytes, bool brought);
 int staging_memory_read(const struct staging_memory *a, uint32_t slot, uint64_t at, void *to,
 			uint64_t bytes);

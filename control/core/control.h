@@ -169,7 +169,7 @@ struct control_config {
 	uint64_t join_ns;	/* after its start a seed assigns no numbers for so long */
 };
 
-/* What the shell mapped after an attach_reply. */
+/* Memory that the shell mapped after an attach_reply. */
 struct control_attach {
 	struct attach_reply reply;
 	uint8_t *store;

@@ -6,7 +6,7 @@
 #include "codec.h"
 #include "control.pb-c.h"
 
-/* What a message asks beyond it is refused. */
+/* A message that asks for more is refused. */
 struct decode_arena {
 	uint8_t *memory;
 	size_t used;

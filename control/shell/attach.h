@@ -20,7 +20,7 @@ struct attach {
 	struct ipc_header *ipc;
 	struct ring_end commands[WORKERS_MAX], events[WORKERS_MAX];
 	uint64_t store_bytes, table_bytes, private_bytes, ipc_bytes;
-	/* What the new dataplane did not take over stays mapped until attach_forget_old. */
+	/* Memory that the new dataplane did not take over stays mapped until attach_forget_old. */
 	uint8_t *old_store;
 	struct object_table *old_table;
 	struct object_private *old_private;

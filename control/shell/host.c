@@ -108,7 +108,7 @@ static void host_woken(uv_poll_t *p, int status, int events)
 		log_debug("eventfd: %s", strerror(errno));
 }
 
-/* What the socket says after the attach can only be its end. */
+/* After the attach the socket can only say its end. */
 static void host_socket_ended(uv_poll_t *p, int status, int events)
 {
 	host_lost_dataplane(p->data);

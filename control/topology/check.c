@@ -188,8 +188,8 @@ static void check_measure(struct topology *t)
 	}
 }
 
-/* What a node without coordinates shares with those that are near: a domain, or the switch of its
- * first rail. */
+/* Places that a node without coordinates shares with nodes that are near: a domain, or the switch
+ * of its first rail. */
 static uint32_t check_rack(const struct topology *t, uint32_t i)
 {
 	const struct topology_node *n = &t->node[i];

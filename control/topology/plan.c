@@ -116,7 +116,7 @@ static int plan_candidates(struct plan *p)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* What no plan can beat: the bytes that each node must send, over all its ports. */
+/* A time that no plan can beat: the bytes that each node must send, over all its ports. */
 static double plan_bound_ns(const struct plan *p)
 {
 	const struct network *w = p->asked->network;

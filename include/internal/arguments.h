@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What command lines have in common beyond getopt_long: numbers, and the list of options. */
+/* Parts of a command line beyond getopt_long: numbers, and the list of options. */
 #ifndef SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
 #define SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
 
@@ -34,7 +34,7 @@ static inline const char *argument_level(void)
 	return log_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO) ? "<3>" : "";
 }
 
-/* The same for a program that ends when there is none; what: how the user knows it. */
+/* A number, or the end of the program when there is none; what: how the user knows it. */
 static inline uint64_t argument_need(const char *what, const char *text, uint64_t low,
 				     uint64_t high)
 {
@@ -60,7 +60,8 @@ static inline double argument_need_real(const char *what, const char *text, doub
 	exit(2);
 }
 
-/* What getopt_long has just refused: it is still at a word of several letters behind one dash. */
+/* The option that getopt_long has just refused: it is still at a word of several letters behind one
+ * dash. */
 static inline const char *argument_refused(int argc, char **argv)
 {
 	const char *here = optind < argc ? argv[optind] : "";

@@ -35,7 +35,7 @@ struct array_meta {
 	char text[ARRAY_META_TEXT + 1];
 };
 
-/* What numpy calls a type: the one text that means it. NULL: there is no such type. */
+/* numpy's name of a type: the one text that means it. NULL: there is no such type. */
 static inline const char *array_meta_numpy(uint32_t dtype)
 {
 	static const char *const names[REDUCE_DTYPE_END] = {

@@ -150,7 +150,7 @@ struct group_answer {
 	struct group_member_info member[GROUP_PAGE];
 };
 
-/* What is wrong with the numbers of a request, or NULL. Its texts are for others to check. */
+/* The fault of a request's numbers, or NULL. Its texts are for others to check. */
 static inline const char *group_request_wrong(const struct group_request *r)
 {
 	bool member = r->step >= GROUP_JOIN && r->step <= GROUP_PULL;

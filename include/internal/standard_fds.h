@@ -29,7 +29,7 @@ static inline bool standard_fds_handed(int fd)
 	return flags >= 0 && !(flags & FD_CLOEXEC);
 }
 
-/* The same descriptor by a number above 2, or fd (-1, too) as it is. */
+/* The descriptor by a number above 2, or fd (-1, too) as it is. */
 static inline int standard_fds_above(int fd)
 {
 	if (fd < STDIN_FILENO || fd > STDERR_FILENO)

@@ -104,7 +104,7 @@ typedef struct sar_buffer {
 	uint64_t reserved[3];
 } sar_buffer;
 
-/* What the directory knows of an object. */
+/* An object as the directory knows it. */
 typedef struct sar_info {
 	sar_id id;
 	uint64_t size;	      /* bytes */
@@ -306,7 +306,7 @@ int sar_put_from(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *f
  */
 int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, unsigned count);
 
-/* The same with options; NULL: none. Errors: also those of sar_create_with. */
+/* The puts above with options; NULL: none. Errors: also those of sar_create_with. */
 int sar_put_with(sar *s, sar_id id, const char *name, const void *data, uint64_t size,
 		 const sar_put_options *options);
 int sar_put_from_with(sar *s, sar_id id, const char *name, uint64_t size, sar_fill *fill, void *arg,
@@ -368,7 +368,7 @@ int sar_waits_for(sar *s, const sar_id *id, char *out, size_t room);
  */
 void sar_release(sar *s, sar_buffer *b);
 
-/* What a reduce computes of the elements at the same position of all sources. */
+/* The operation of a reduce on the elements at one position of all sources. */
 enum sar_reduce_op {
 	SAR_SUM = 1,
 	SAR_PROD,

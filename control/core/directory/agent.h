@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the directory shard needs of other nodes: see agent.c. */
+/* Questions of a directory shard to other nodes: see agent.c. */
 #ifndef SARISSA_CONTROL_CORE_DIRECTORY_AGENT_H
 #define SARISSA_CONTROL_CORE_DIRECTORY_AGENT_H
 

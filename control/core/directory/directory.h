@@ -230,7 +230,7 @@ void directory_removed(struct directory *d, struct removal *removal);
  * Copies on dead nodes stay. *before: the last generation, or 0. Returns 0, -EEXIST (there is such
  * an object), -EAGAIN (directory_taken), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
-/* The same for a delegate: the latest generation that it announces counts. Present copies stay, as
+/* Reserves for a delegate: the latest generation that it announces counts. Present copies stay, as
  * does a reservation. */
 int directory_reserve_delegated(struct directory *d, const struct object_id *id, uint64_t *before);
 /* Only that generation may be announced under a reserved id; ends any other. */

@@ -37,7 +37,7 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 	return best;
 }
 
-/* What is added up here is of one kind; otherwise the coordinator looks at each source. */
+/* Sources that are added up here are of one kind; otherwise the coordinator looks at each one. */
 static bool directory_same_meta(const struct object_meta *a, const struct object_meta *b)
 {
 	return a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;

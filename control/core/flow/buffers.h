@@ -83,7 +83,7 @@ struct stage *buffers_stage(struct control *c, uint32_t slot, uint32_t chunk_byt
 struct stage *buffers_lane(struct stage *head, uint32_t chunk);
 void buffers_advance(struct control *c, struct stage *s, uint64_t ready_bytes);
 
-/* What a stage does with arriving chunks; op 0: stores them. */
+/* The operation of a stage on arriving chunks; op 0: stores them. */
 struct buffer_sum {
 	uint32_t op, dtype;
 	uint32_t need;	/* contributions to each chunk */
@@ -131,7 +131,7 @@ void scratch_reset(struct control *c, uint64_t offset, uint64_t bytes);
 uint8_t *scratch_at(struct control *c, uint32_t range);
 /* A zeroed bitmap for so many chunks in the scratch space; 0 when it is full. */
 uint32_t buffers_bitmap(struct control *c, uint64_t chunks);
-/* The same for a sum of so many parts: per lane counts, and a bitmap per part. */
+/* A buffer for a sum of so many parts: per lane counts, and a bitmap per part. */
 uint32_t buffers_bitmap_counted(struct control *c, uint64_t chunks, uint32_t parts);
 
 #endif

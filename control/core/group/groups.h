@@ -442,7 +442,7 @@ void rounds_free(struct groups *gs, struct group_round *r);
 void rounds_clear(struct groups *gs, struct group *g, struct group_round *r);
 /* Begins the reduce of the closing round, when all that it needs is there. */
 void rounds_reduce(struct groups *gs, struct group *g);
-/* The same, without a look. */
+/* Begins that reduce without a look. */
 void rounds_make(struct groups *gs, struct group *g);
 /* Marks the contributions of dead nodes. Returns whether there are any. */
 bool rounds_dead(struct groups *gs, struct group_round *r);

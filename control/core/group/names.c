@@ -71,7 +71,7 @@ static bool name_number(const char **at, uint64_t *out)
 	return true;
 }
 
-/* What is behind ".group/NAME/"; NULL: it is no object of the group. */
+/* The rest behind ".group/NAME/"; NULL: it is no object of the group. */
 static const char *name_behind(const char *group, const char *name)
 {
 	size_t prefix = strlen(GROUP_PREFIX), bytes = strlen(group);

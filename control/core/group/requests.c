@@ -11,7 +11,7 @@ static const char groups_full[] = "this node has as many groups as it may: remov
 static const char groups_no_row[] = "the policy has no row for that cohort, and none for all "
 				    "others: join another one";
 
-/* What is wrong with a policy for a group with so many members, or NULL. */
+/* The fault of a policy for a group with so many members, or NULL. */
 static const char *groups_policy_wrong(const struct group_request *r, uint32_t members,
 				       struct group_policy *p, struct group_policy_error *error)
 {

@@ -68,7 +68,7 @@ void results_base(struct groups *gs, struct group *g)
 	results_want(gs, g, GROUP_LOOK_BASE, g->closing.base);
 }
 
-/* What the closing round adds to is there, or nothing is closing. */
+/* The total before the closing round is there, or no round is closing. */
 static void results_go_on(struct groups *gs, struct group *g)
 {
 	g->doubt = false;

@@ -53,7 +53,7 @@ const struct object_id *message_id(const struct message *m)
 	}
 }
 
-/* What kind of message answers a request. */
+/* The kind of message that answers a request. */
 uint32_t message_answer_kind(uint32_t request_kind)
 {
 	switch (request_kind) {

@@ -40,7 +40,7 @@ uint64_t cost_whole(double ns)
 
 /* ---- a tree of links that are alike --------------------------------------------------------- */
 
-/* What a tree's time is made of, in nanoseconds: one hop; a chunk, and all of it, on a link. */
+/* The parts of a tree's time, in nanoseconds: one hop; a chunk, and all of it, on a link. */
 struct cost_pace {
 	uint32_t d;
 	double latency, chunk, size, start;

@@ -22,12 +22,12 @@
 #define COST_LATENCY_NS	 UINT64_C(50000)
 #define COST_BYTES_PER_S UINT64_C(1250000000)
 
-/* What is moved. chunk 0, or more than the size: no pipelining. */
+/* The object that is moved. chunk 0, or more than the size: no pipelining. */
 struct cost_object {
 	uint64_t size_bytes, chunk_bytes;
 };
 
-/* The same link for unmeasured values as the model assumes. */
+/* The link that the model assumes where nothing was measured. */
 struct topology_link cost_known(struct topology_link link);
 
 /* An estimate as a number; UINT64_MAX - 1 if it is too large for one. */

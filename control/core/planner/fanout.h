@@ -20,7 +20,7 @@ struct fanout_link {
 	bool start_seen, hop_seen, rate_seen; /* else still as assumed */
 };
 
-/* What is assumed before anything was measured: a data centre's 10 Gbit/s. */
+/* The rate before anything was measured: a data centre's 10 Gbit/s. */
 struct fanout_link fanout_prior(void);
 
 /* One more measurement each. The first takes the place of what was assumed. Of times the least

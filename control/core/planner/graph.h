@@ -110,7 +110,7 @@ void graph_cut(struct graph *g, uint64_t size, uint32_t chunk_bytes);
 /* Adds an edge: `to` takes what `from` gives, on rail 0. All edges to one vertex are added one
  * after the other. */
 void graph_join(struct graph *g, uint32_t from, uint32_t to);
-/* The same on another rail, below GRAPH_RAILS_MAX. */
+/* An edge on another rail, below GRAPH_RAILS_MAX. */
 void graph_join_rail(struct graph *g, uint32_t from, uint32_t to, uint32_t rail);
 /* When all edges are there: the roots of the segments and each vertex's op and target. */
 void graph_settle(struct graph *g);
@@ -154,7 +154,7 @@ static inline uint32_t graph_output_parts(const struct graph *g)
 void graph_name(const struct object_id *target, uint64_t number, uint32_t vertex,
 		struct object_id *out);
 
-/* What a graph must keep to (verify.c). */
+/* Limits of a graph (verify.c). */
 struct graph_limits {
 	uint32_t gather_slots_max; /* readers' states hold a bit per slot */
 	uint32_t fan_in_max;	   /* edges to one vertex */

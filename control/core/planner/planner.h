@@ -18,7 +18,8 @@
 #include "network.h"
 #include "topology.h"
 
-/* What planners keep to. The thresholds were tuned by the experiments in docs/study/tried.md. */
+/* Limits and thresholds that planners keep to. The thresholds were tuned by the experiments in
+ * docs/study/tried.md. */
 struct planner;
 
 struct planner_limits {
@@ -52,7 +53,7 @@ struct planner_request {
 	const struct planner_limits *limits;
 };
 
-/* What a planner has decided before it knows its memory. */
+/* A planner's decision before it knows its memory. */
 struct planner_choice {
 	const struct planner *planner;
 	struct graph_size size;

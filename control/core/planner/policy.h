@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a client chose; 0 where a policy does not look at it. */
+/* The client's choice; 0 where a policy does not look at it. */
 struct policy_args {
 	uint64_t wait_ns;   /* deadline: T, since the reduce was opened */
 	uint32_t least;	    /* deadline: M; 0 counts as 1, more than needed as that */
@@ -63,8 +63,9 @@ struct policy {
 
 /* The first K that are found; all, if K is their number. It plans when all have answered once. */
 extern const struct policy policy_first_k;
-/* What is there at T, at least M; all K before that. Whatever comes later is a reserve. A T that
- * has passed when the reduce is opened counts from the moment that all locations are answered. */
+/* Contributions that are there at T, at least M; all K before that. Later ones are a reserve. A T
+ * that has passed when the reduce is opened counts from the moment that all locations are answered.
+ */
 extern const struct policy policy_deadline;
 extern const struct policy *const policy_table[]; /* all of them, then NULL */
 

@@ -46,7 +46,7 @@ struct topology_link topology_known(const struct network *w, struct topology_lin
 	return measured;
 }
 
-/* What an object of so many bytes takes over a link. */
+/* The time of an object of so many bytes over a link. */
 static double topology_ns(struct topology_link link, uint64_t size_bytes)
 {
 	return (double)(link.start_ns + link.latency_ns) +

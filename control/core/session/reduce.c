@@ -47,7 +47,7 @@ static void session_reduce_get(struct control *c, const struct message_reduce *m
 	}
 }
 
-/* What is wrong with the deadline of a request, or NULL. */
+/* The fault of a request's deadline, or NULL. */
 static const char *session_reduce_wrong(const struct session_request *r)
 {
 	if (r->reduction.reserved)

@@ -180,7 +180,7 @@ static const char *sessions_check(const struct session *s, const struct session_
 	return r->meta.bytes > 0 ? sessions_check_meta(r) : NULL;
 }
 
-/* What only this node has goes with it, so other users may not ask for it. */
+/* Objects that only this node has go with it, so other users may not ask for that. */
 static void session_leave(struct control *c, struct session *s, const struct session_request *r)
 {
 	if (s->user && !s->client.daemons) {

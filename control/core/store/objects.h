@@ -163,11 +163,11 @@ void objects_seal(struct control *c, uint32_t slot, bool primary);
 /* Takes the object from its readers: waits end with -ESTALE, the memory is freed when nobody uses
  * it. */
 void objects_kill(struct control *c, uint32_t slot, const char *why);
-/* The same, and another generation follows: waits end with -ERESTART, so clients get it again. */
+/* Removes it; another generation follows: waits end with -ERESTART, so clients get it again. */
 void objects_replace(struct control *c, uint32_t slot, const char *why);
-/* The same, and nothing follows: local waits end with -ECANCELED. */
+/* Removes it, and no generation follows: local waits end with -ECANCELED. */
 void objects_cancel(struct control *c, uint32_t slot, const char *why);
-/* The same, as its other bytes are lost: waits end with -ENODATA. */
+/* Removes it, as its other bytes are lost: waits end with -ENODATA. */
 void objects_lose(struct control *c, uint32_t slot, const char *why);
 /* A stage has let go. */
 void objects_release(struct control *c, uint32_t slot);
@@ -201,7 +201,7 @@ bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 
 /* announce.c: announcing this node's objects to their shard owners */
 void announce_object(struct control *c, uint32_t slot);
-/* The same, but deferred a little, so as not to delay other receivers of the object. */
+/* Announces it a little later, so as not to delay other receivers of the object. */
 void announce_later(struct control *c, uint32_t slot);
 /* Announces all objects that their owners may not know. */
 void announce_all(struct control *c);

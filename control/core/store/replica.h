@@ -70,7 +70,7 @@ void replica_retry(struct control *c);
  * for one that is pinned here. Then it is even and larger than before: others ask again. */
 void replica_losing(struct control *c);
 void replica_acked(struct control *c);
-/* The same, and tells the owner. */
+/* Pins it, and tells the owner. */
 void replica_lost(struct control *c, const struct object_id *id, uint64_t generation);
 /* That number of another node has changed: where the copies that it pinned are is asked again. */
 void replica_doubt(struct control *c, struct node *n);

@@ -348,7 +348,7 @@ void reduce_name_targets(struct control *c, struct session_object *objects, uint
 void reduce_explain(struct control *c, struct message_got *got);
 /* Progress of a reduce: its sources and its coordinator, for a REDUCED that does not wait. */
 void reduce_progress(struct control *c, const struct reduce *r, struct message_used *m);
-/* The same at a delegate. Returns whether the REDUCED was answered. */
+/* Progress of a reduce that this delegate coordinates. Returns whether the REDUCED was answered. */
 bool reduce_progress_here(struct control *c, struct node *n, const struct message *m);
 /* The text for a reduce that ended at its timeout. */
 void reduce_say_late(const struct control *c, const struct reduce *r, struct text *t);
@@ -374,11 +374,11 @@ void reduce_used(struct control *c, const struct reduce *r, struct message_used 
 void reduce_answer_all(struct control *c, struct reduce *r);
 /* Forgets a reduce that another node coordinates or has finished. Followers ask there. */
 void reduce_drop(struct control *c, struct reduce *r);
-/* The same where the result is complete already, perhaps of an earlier generation than the one
+/* Forgets a reduce whose result is complete already, perhaps of an earlier generation than the one
  * being made. That one ends first: otherwise the directory takes the result for an older object. */
 void reduce_give_way(struct control *c, struct reduce *r);
 void reduce_end(struct control *c, struct reduce *r, int32_t status, const char *text);
-/* The same before a node has all bytes of the target. Partial objects are removed without a
+/* Ends a reduce before a node has all bytes of the target. Partial objects are removed without a
  * tombstone: across a partition an earlier generation may have been agreed to. */
 void reduce_fail(struct control *c, struct reduce *r, int32_t status, const char *text);
 /* Sets the policy that the request names. Its clock starts now. */
@@ -421,8 +421,8 @@ bool reduce_evict(struct control *c);
 void reduce_commit(struct control *c, struct reduce *r, uint32_t node);
 /* Sends FINISH to the node: it may release the last chunk. */
 void reduce_commit_finish(struct control *c, struct reduce *r, uint32_t node);
-/* The same as a bare call. Answers: -EAGAIN, the chunk is not there yet; -ENOENT, the node builds
- * no such object. */
+/* Sends FINISH as a bare call. Answers: -EAGAIN, the chunk is not there yet; -ENOENT, the node
+ * builds no such object. */
 struct call *reduce_commit_call(struct control *c, const struct reduce *r, uint32_t node,
 				call_end *end, void *owner);
 /* The builder of the result has lost it. Another holder may announce a complete copy soon. */
@@ -505,7 +505,7 @@ bool reduce_reachable(struct control *c, uint32_t node);
 bool reduce_types_hold(struct reduce *r, const struct reduce_source *s,
 		       const struct message_got *got, struct text *why);
 
-/* The same as why it does not fit, when it was put off (reduce_from.misfit). */
+/* Says why a source that was put off does not fit (reduce_from.misfit). */
 void reduce_types_misfit(const struct reduce *r, struct text *why);
 
 enum reduce_differs {

@@ -13,7 +13,7 @@
 struct control;
 struct message_reduce;
 
-/* What is wrong with the fields of a request, or NULL. */
+/* The fault of a request's fields, or NULL. */
 const char *reduce_wrong(const struct message_reduce *m);
 
 /* Whether this node coordinates that request. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a delegate tells the requester on the same node. One table, in wiring.c. */
+/* Events of a delegate for the requester on the same node. One table, in wiring.c. */
 #ifndef SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_EVENTS_H
 #define SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_EVENTS_H
 

@@ -55,7 +55,7 @@ void reduce_measured_done(struct control *c, struct reduce *r, uint32_t v)
 	}
 }
 
-/* What a slot sends to another is on a level. */
+/* The level of an edge from a slot to another. */
 static void measured_add(const struct control *c, const struct reduce *r, uint32_t from,
 			 uint32_t to, uint64_t bytes)
 {

@@ -97,7 +97,7 @@ static void types_say_untyped(struct text *t, const struct reduce_named *n)
 		" that do not say what they are, and the reduce names no type: name the dtype (--dtype)");
 }
 
-/* What the description of a source has against it. Returns whether it fits. */
+/* Checks a source's description. Returns whether it fits. */
 static bool types_described(struct reduce *r, const struct reduce_named *n,
 			    const struct array_meta *a, struct text *t)
 {

@@ -41,7 +41,7 @@ enum part_state {
 	PART_LOST,
 };
 
-/* What differs between the ways. */
+/* The functions of one way. */
 struct part_way {
 	/* In LINK: begins to get it, or calls input_later (not now) or input_lost (never). Is
 	 * called again, for instance when a node has come up. */

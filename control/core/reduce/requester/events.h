@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the requester tells the sessions. One table, in wiring.c. */
+/* Events of the requester for the sessions. One table, in wiring.c. */
 #ifndef SARISSA_CONTROL_CORE_REDUCE_REQUESTER_EVENTS_H
 #define SARISSA_CONTROL_CORE_REDUCE_REQUESTER_EVENTS_H
 

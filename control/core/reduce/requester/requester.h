@@ -87,12 +87,12 @@ void requesters_init(struct control *c);
 
 /* Copies the request and sends it. NULL: too many. */
 struct requester *requester_start(struct control *c, const struct message_reduce *reduce);
-/* The same for a request of an earlier control of this node: follows it, and repeats it if no
+/* Takes over a request of an earlier control of this node: follows it, and repeats it if no
  * coordinator knows it. */
 struct requester *requester_resume(struct control *c, const struct message_reduce *reduce);
 /* The youngest requester with this target, or NULL. */
 struct requester *requester_find(struct control *c, const struct object_id *target);
-/* What is left of its time; UINT64_MAX: no limit. */
+/* The rest of its time; UINT64_MAX: no limit. */
 uint64_t requester_left(struct control *c, const struct requester *r);
 /* Sets what is left of its time and of its deadline in a REDUCE of it. */
 void requester_set_times(struct control *c, const struct requester *r, struct message_reduce *m);
