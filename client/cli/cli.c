@@ -60,7 +60,7 @@ sar_id cli_id(const char *name)
 	return cli_hex_id(name, &id) ? id : sar_id_of(name, strlen(name));
 }
 
-/* What follows the name of the object in "'name'...", or NULL: it does not begin so. */
+/* The text behind the name of the object in "'name'...", or NULL: it does not begin so. */
 static const char *cli_after_name(const char *detail, const char *subject)
 {
 	if (*detail++ != '\'')
@@ -73,7 +73,7 @@ static const char *cli_after_name(const char *detail, const char *subject)
 	return *detail == '\'' ? detail + 1 : NULL;
 }
 
-/* What is left of it behind a name: the library begins with the object's name, or with its id. */
+/* The text behind a name: the library begins with the object's name, or with its id. */
 static const char *cli_unnamed(const char *detail, const char *subject, bool *named)
 {
 	sar_id own = cli_id(subject), id;

@@ -90,7 +90,7 @@ int cli_fail_with(int error, const char *detail, const char *subject);
 /* The same of a file of counters beside the socket; -EPROTO: it is of another version. */
 int cli_fail_counters(int error, const char *path);
 
-/* What the library says about its last failure, without the object's name at its front. */
+/* The library's words about its last failure, without the object's name at their front. */
 const char *cli_detail(const char *subject);
 
 /* Opens the node. CLI_DONE, or prints why not and returns the exit status. */
@@ -100,7 +100,7 @@ int cli_open(const struct cli_args *args, sar **out);
  * name. */
 sar_id cli_id(const char *name);
 
-/* What the object is to be called: its name, or NULL when that is an id. */
+/* The object's future name, or NULL when that is an id. */
 const char *cli_called(const char *name);
 
 /* CLI_DONE, or CLI_USAGE and a line, when a name has no place in an object. */

@@ -93,7 +93,7 @@ struct aggregate_pool {
 	uint64_t count[AGGREGATE_VERDICTS];
 };
 
-/* What to send. The payload lies in the pool until the next call. */
+/* The packet to send. The payload lies in the pool until the next call. */
 struct aggregate_answer {
 	struct aggregate_header header; /* sealed by aggregate_write */
 	const uint8_t *payload;

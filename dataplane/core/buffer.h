@@ -54,7 +54,7 @@ enum reason buffer_advance(struct engine *e, const struct record *r);
 enum reason buffer_drop(struct engine *e, const struct record *r);
 enum reason buffer_finish(struct engine *e, const struct record *r);
 bool buffer_has(const struct buffer *b, uint32_t chunk);
-/* What records of buffers and edges must hold: a range of chunks of the buffer that is not empty; a
+/* A range that records of buffers and edges must hold: chunks of the buffer, not empty; a
  * bitmap in the store, aligned to its words. */
 bool buffer_has_range(const struct buffer *b, uint32_t first, uint32_t chunks);
 bool buffer_map_fits(const struct engine *e, uint64_t offset, uint64_t bytes);

@@ -267,8 +267,8 @@ static bool congestion_queue_forms(const struct conn *c)
 	       c->cc.round_delay_ns > state_min(rise, c->cc.delay_target_ns / 4);
 }
 
-/* What arrived in this round trip is what the path carries in one; the window is twice that. The
- * way back up to it is the quick one: the queue may have been another's. */
+/* The path carries in a round trip as many bytes as arrived in this one; the window is twice that.
+ * The way back up to it is the quick one: the queue may have been another's. */
 static void congestion_leave_slow_start(const struct engine *e, struct conn *c)
 {
 	uint64_t arrived = (uint64_t)c->cc.round_acked * e->config.mtu;
@@ -320,7 +320,8 @@ static uint64_t congestion_rate_known(const struct conn *c, uint32_t took_us)
 	return known == 0 ? now : state_min(now, known);
 }
 
-/* What has arrived in a time of the receiver's clock: the way of the acknowledgements is not in it.
+/* The bytes that have arrived in a time of the receiver's clock: the way of the acknowledgements is
+ * not in it.
  */
 static void congestion_rate(struct conn *c, uint64_t bytes)
 {
@@ -384,7 +385,8 @@ static uint64_t congestion_save_ns(const struct engine *e, const struct conn *c)
 			 c->loss.srtt_ns / CONGESTION_SAVE_PART);
 }
 
-/* What may be sent ahead of the pace: a host that sleeps wakes late, above all for a burst. */
+/* Bytes that may be sent ahead of the pace: a host that sleeps wakes late, above all for a burst.
+ */
 static uint64_t congestion_burst_ns(const struct engine *e, const struct conn *c, uint32_t bytes)
 {
 	uint64_t packets =

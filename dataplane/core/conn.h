@@ -26,7 +26,7 @@ enum conn_state {
 	CONN_UP,
 };
 
-/* What others may read of a connection, beside its tally: peer.c. */
+/* Values of a connection that others may read, beside its tally: peer.c. */
 struct conn_report {
 	uint64_t tell_ns;		  /* when it is due; NEVER: nobody reads */
 	uint64_t reported_bytes;	  /* sent and received until the last report */
@@ -91,7 +91,7 @@ struct conn_loss {
 	bool rtt_doubted;
 };
 
-/* What the path takes, while that bounds the pace. */
+/* The path's rate, while that bounds the pace. */
 struct rate {
 	uint64_t ns_per_kib; /* 0: not known, or not what bounds */
 	uint64_t bytes;	     /* acknowledged since since_us */

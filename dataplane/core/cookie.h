@@ -11,7 +11,7 @@
 
 struct engine;
 
-/* What strangers can make us do, each at a bounded rate of its own. */
+/* Work that strangers can make us do, each kind at a bounded rate of its own. */
 enum budget {
 	BUDGET_COOKIE,
 	BUDGET_ACCEPT,

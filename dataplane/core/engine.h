@@ -57,9 +57,10 @@ struct engine_config {
 	uint64_t
 		credit_bytes; /* bound on granted and not yet arrived bytes, all streams together */
 	uint64_t rate_bps[RAILS_MAX]; /* pacing never goes above on that rail; 0: no bound */
-	/* What the shell sends in one piece at the price of one packet, by rail. A connection that
-	 * has more chunks to send than its pace allows saves up for so many bytes, as long as that
-	 * takes no more than burst_ns. 0: each packet leaves as soon as it may. At most 65,536. */
+	/* Bytes that the shell sends in one piece at the price of one packet, by rail. A connection
+	 * that has more chunks to send than its pace allows saves up for so many bytes, as long as
+	 * that takes no more than burst_ns. 0: each packet leaves as soon as it may. At most
+	 * 65,536. */
 	uint32_t burst_bytes[RAILS_MAX];
 	uint64_t burst_ns[RAILS_MAX];
 	uint64_t delay_target_ns;  /* queueing delay the congestion control aims at */

@@ -12,13 +12,13 @@
 struct conn;
 struct engine;
 
-/* What became of a frame, or of a chunk. Only VERDICT_TAKEN lets the packet be acknowledged. */
+/* The verdict on a frame, or on a chunk. Only VERDICT_TAKEN lets the packet be acknowledged. */
 enum verdict {
 	VERDICT_TAKEN,
 	VERDICT_REFUSED, /* counted where it was refused; the packet stays unacknowledged */
 };
 
-/* What became of all frames of a packet. */
+/* The verdict on all frames of a packet. */
 enum frames {
 	FRAMES_TAKEN,
 	FRAMES_REFUSED, /* one of them at least: the peer must send the packet again */

@@ -150,7 +150,7 @@ static void handshake_send_accept(struct engine *e, struct conn *c, uint16_t len
 	r->pad_to = (uint16_t)state_min(length, (uint64_t)e->config.mtu - conn_overhead(c));
 }
 
-/* What the peer says of itself. */
+/* The peer's words about itself. */
 static void handshake_learn(struct conn *c, const uint8_t *hello)
 {
 	c->remote = wire_get32(hello + HELLO_AT_CONN);

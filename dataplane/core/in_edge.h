@@ -60,7 +60,7 @@ enum reason in_edge_drop(struct engine *e, const struct record *r);
 void in_edge_close(struct engine *e, struct in_edge *i);
 /* Also for LOCAL edges. Silent when nothing was missing. */
 void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why);
-/* What IN and LOCAL edges have in common: the checks of range and bitmap, and the fields. */
+/* The common part of IN and LOCAL edges: the checks of range and bitmap, and the fields. */
 enum reason in_edge_check_range(const struct engine *e, const struct buffer *b,
 				const struct record *r);
 struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buffer *b);

@@ -41,7 +41,7 @@ enum kernel_level {
 	KERNEL_LEVEL_END,
 };
 
-/* What this processor and this operating system can run. */
+/* The best level that this processor and this operating system can run. */
 enum kernel_level kernel_level_best(void);
 const char *kernel_level_name(enum kernel_level level);
 

@@ -8,7 +8,7 @@
 
 #include "kernel_table.h"
 
-/* What one turn of a loop works on: two vectors as they are, or one of 16-bit floats widened. */
+/* The operand of one turn of a loop: two vectors as they are, or one of 16-bit floats widened. */
 struct pair {
 	vec lo, hi;
 };

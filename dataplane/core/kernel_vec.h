@@ -34,7 +34,7 @@ VEC_INLINE void vec_store(uint8_t *to, vec v)
 	*(vec_unaligned *)to = (vec_unaligned)v;
 }
 
-/* What a minimum or maximum makes of NaN: quiet, and in a binary32 the lower half is zero. */
+/* A NaN as minimum and maximum make it: quiet, and in a binary32 the lower half is zero. */
 #define VEC_NAN ((vec)((vec_u32){0} + 0xffff0000))
 
 /* Lanes of yes where mask is all ones, of no where it is all zeros. */

@@ -89,7 +89,7 @@ void path_wake(struct engine *e, struct conn *c)
 	}
 }
 
-/* What it had under way waits for the others; it asks on. */
+/* Its packets under way wait for the others; it asks on. */
 static void path_impair(struct engine *e, struct conn *c)
 {
 	c->impaired = true;

@@ -17,7 +17,7 @@ void path_mtu_start(struct engine *e, struct conn *c);
 /* IP bytes of the padded PING that is to leave now, as c->pmtu.next_ns has come; 0: none after all.
  * It is of trial c->pmtu.trial. */
 uint16_t path_mtu_next(struct engine *e, struct conn *c);
-/* What became of such a packet. */
+/* Such a packet was acknowledged, or lost. */
 void path_mtu_acked(struct engine *e, struct conn *c, uint32_t trial, uint32_t bytes);
 void path_mtu_lost(struct engine *e, struct conn *c, uint32_t trial, uint32_t bytes);
 /* Another packet was declared lost. */

@@ -17,8 +17,8 @@ static uint64_t peer_waited_ns(const struct conn *c, uint64_t now_ns)
 	return c->tally.wait_path_ns + (c->cc.held_ns != 0 ? now_ns - c->cc.held_ns : 0);
 }
 
-/* What has left and is not under way any more, over the time since the last sample; 0: none is due.
- * limited: all that time there was more to send than the path took. */
+/* The rate of bytes that have left and are not under way any more, since the last sample; 0: none
+ * is due. limited: all that time there was more to send than the path took. */
 static uint64_t peer_rate(struct conn *c, uint64_t now_ns, bool *limited)
 {
 	uint64_t through = c->tally.tx_bytes - state_min(c->tally.tx_bytes, c->tx.inflight_bytes);

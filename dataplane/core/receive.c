@@ -36,8 +36,8 @@ static bool receive_intact(struct engine *e, uint32_t crc, const uint8_t *field,
 	return false;
 }
 
-/* What is not fresh is not acknowledged again: a number is never sent twice, so it is a copy that
- * the path made, and two ends that answered copies of answers would never fall silent. */
+/* A packet that is not fresh is not acknowledged again: a number is never sent twice, so it is a
+ * copy that the path made, and two ends that answered copies of answers would never fall silent. */
 static bool receive_fresh(struct engine *e, const struct conn *c, uint64_t pn)
 {
 	switch (ack_look(e, c, pn)) {

@@ -236,7 +236,7 @@ void sent_defer_last(struct engine *e, struct conn *c, const struct lost_item *i
 	sent_waits_at(e, c, item, at);
 }
 
-/* What one ACK frame brought. */
+/* The news of one ACK frame. */
 struct sent_news {
 	uint64_t bytes;
 	uint32_t packets;

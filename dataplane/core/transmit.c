@@ -290,7 +290,7 @@ static bool transmit_new_chunk(struct engine *e, struct conn *c, struct draft *d
 	return false;
 }
 
-/* What waited for the path waits no longer. */
+/* Edges that waited for the path wait no longer. */
 static void transmit_waited(struct engine *e, struct conn *c)
 {
 	if (c->cc.held_ns == 0)

@@ -145,7 +145,7 @@ bool packet_out_known(const struct packet_out *out)
 	return chunk_crc_known(&out->crc);
 }
 
-/* What a payload adds that is summed by itself. */
+/* Takes the CRC of a payload that was summed by itself into the CRC of the packet. */
 static void packet_carry(const struct packet_out *out, uint32_t crc)
 {
 	uint8_t *field;

@@ -50,7 +50,7 @@ static int host_open(struct host *h)
 	return 0;
 }
 
-/* What the kernel does not take is lost; members ask again. */
+/* A packet that the kernel does not take is lost; members ask again. */
 static void host_flush(struct host *h)
 {
 	int n = h->count ? sendmmsg(h->fd, h->out, h->count, MSG_DONTWAIT) : 0;

@@ -24,7 +24,7 @@ struct switch_options {
 	int log_level;
 };
 
-/* What the shells count beside the pool's verdicts. */
+/* Counters of the shells beside the pool's verdicts. */
 struct switch_counters {
 	uint64_t received, forwarded, flooded, sent, dropped;
 };

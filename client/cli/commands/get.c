@@ -21,7 +21,7 @@ struct get {
 	struct patience patience;
 };
 
-/* What is left of --timeout: not 0 unless that is, because 0 asks for what is there now. */
+/* The rest of --timeout: not 0 unless that is, because 0 asks for what is there now. */
 static int64_t get_left(const struct get *g)
 {
 	if (g->until_ns == UINT64_MAX)

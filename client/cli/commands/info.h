@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ls and stat tell of an object alike. */
+/* The words of ls and stat about an object. */
 #ifndef SARISSA_CLIENT_CLI_COMMANDS_INFO_H
 #define SARISSA_CLIENT_CLI_COMMANDS_INFO_H
 
@@ -19,7 +19,7 @@ const char *info_owner(char *out, size_t room, const sar_info *info, const sar_l
 /* When it is deleted: "12 s"; "-": not by itself. */
 const char *info_expiry(char out[TEXT_BYTES], const sar_info *info);
 
-/* What the metadata say: "f32[1000,1000]", or how many bytes; "-": nothing. */
+/* The metadata in words: "f32[1000,1000]", or how many bytes; "-": none. */
 const char *info_meta(char out[INFO_META_BYTES], const sar_info *info);
 
 /* "yes" for all of it, "no" for nothing, or how much: "43%". */

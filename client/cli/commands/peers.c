@@ -14,7 +14,7 @@ static int peers_read(const struct cli_args *args, struct paths *out)
 	return r < 0 ? cli_fail_counters(r, out->file) : CLI_DONE;
 }
 
-/* What happened within --over, or since each connection began. */
+/* The counts within --over, or since each connection began. */
 static int peers_look(const struct cli_args *args, struct paths *now)
 {
 	static struct paths before;

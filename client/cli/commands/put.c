@@ -97,7 +97,7 @@ static bool put_shape(const char *text, sar_array *out)
 	return false;
 }
 
-/* What --dtype and --shape say of the bytes. An exit status and has said why. */
+/* The meaning of the bytes by --dtype and --shape. An exit status and has said why. */
 static int put_describe(struct put *p, sar_put_options *out)
 {
 	const struct cli_args *args = p->args;
@@ -224,7 +224,7 @@ static int put_open_file(struct put *p)
 	return CLI_DONE;
 }
 
-/* What becomes of the object. CLI_DONE, or an exit status and has said why. */
+/* The fate of the object. CLI_DONE, or an exit status and has said why. */
 static int put_lease(const struct cli_args *args, sar *s)
 {
 	uint64_t lease;

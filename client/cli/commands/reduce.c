@@ -22,7 +22,7 @@ struct reduce {
 	uint64_t started_ns, ended_ns;
 };
 
-/* What the caller called it. */
+/* The caller's name for it. */
 static const char *reduce_name(const struct reduce *r, const sar_id *id)
 {
 	for (unsigned i = 0; i < r->count; i++)

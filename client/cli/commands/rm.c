@@ -106,7 +106,7 @@ static int rm_take(const sar_info *info, const sar_lease_info *lease, void *arg)
 	return 0;
 }
 
-/* What is known is removed also when a part of the directory is missing. */
+/* Known objects are removed also when a part of the directory is missing. */
 static void rm_prefix(struct rm *rm, const char *prefix)
 {
 	int r = sar_list_prefix(rm->s, prefix, rm_take, rm);

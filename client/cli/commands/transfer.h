@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What put and get share. */
+/* The common part of put and get. */
 #ifndef SARISSA_CLIENT_CLI_COMMANDS_TRANSFER_H
 #define SARISSA_CLIENT_CLI_COMMANDS_TRANSFER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What control counted, and how full it is. */
+/* doctor's checks of control: its counters, and how full it is. */
 #include "doctor.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was dropped, and why that happens. */
+/* doctor's checks of drops: how many of each kind, and why they happen. */
 #include "doctor.h"
 
 #include <stddef.h>
@@ -152,7 +152,7 @@ static uint64_t doctor_rise(const struct doctor *d, size_t at)
 	return resent ? total - before : total;
 }
 
-/* What slows down what this node sends; several streams wait at a time. */
+/* Causes that slow down this node's sending; several streams wait at a time. */
 static void doctor_waits(struct doctor *d)
 {
 	uint64_t path = doctor_rise(d, offsetof(struct counters, wait_path_ns));

@@ -35,7 +35,7 @@ static int doctor_take_node(const sar_node *node, void *arg)
 	return 0;
 }
 
-/* What the port says of itself: "af_xdp eth0 (native, copy)". */
+/* The port's own words: "af_xdp eth0 (native, copy)". */
 static void doctor_link(struct doctor *d)
 {
 	const char *link = d->node.link;

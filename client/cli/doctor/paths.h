@@ -49,7 +49,7 @@ void paths_sort(struct paths *p);
 double paths_note_lost(const struct path *p);
 double paths_note_missed(const struct path *p);
 
-/* What is usual here: the middle one of all paths, the link's MTU; 0: nobody knows. */
+/* The usual values here: the middle one of all paths, the link's MTU; 0: nobody knows. */
 struct paths_note_usual {
 	uint64_t rtt_ns, bytes_per_s, mtu;
 };

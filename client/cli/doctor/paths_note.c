@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is wrong with a path: by itself, or beside those to the other nodes. */
+/* The fault of a path: by itself, or beside those to the other nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "paths.h"

@@ -183,7 +183,7 @@ static double probe_rate(struct probe *p, uint32_t node)
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* What differs, or "". */
+/* The difference, or "". */
 static const char *probe_judge(const struct probe_link *l, double rate, uint64_t latency_ns)
 {
 	if (rate < l->bits_per_s * PROBE_LESS / 100)

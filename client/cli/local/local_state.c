@@ -21,7 +21,7 @@
 
 enum { PORT_FIRST = 7400, PORT_STEP = LOCAL_WORKERS_MAX, PORT_LAST = 32000 };
 
-/* What others could write to, or have made, is not ours to trust. */
+/* Files that others could write to, or have made, are not trusted. */
 static int local_state_own_directory(const char *path)
 {
 	struct stat s;

@@ -53,7 +53,7 @@ struct top_look {
 int top_sample_read(const struct cli_args *args, sar *s, struct top_sample *out);
 void top_sample_free(struct top_sample *t);
 
-/* What has happened since an earlier sample. now must outlive out. */
+/* The changes since an earlier sample. now must outlive out. */
 void top_look_since(const struct top_sample *before, const struct top_sample *now,
 		    struct top_look *out);
 

@@ -82,7 +82,7 @@ static bool top_same(const struct counters_file *a, const struct counters_file *
 	return a->pid == b->pid && a->started_ns == b->started_ns;
 }
 
-/* What tells of the processor's speed, not of the work. */
+/* Counters that tell of the processor's speed, not of the work. */
 static bool top_is_of_cpu(const struct counter_info *info)
 {
 	return strcmp(info->unit, "cycles") == 0 || strcmp(info->unit, "loops") == 0 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel knows about an interface whose address it owns (AF_XDP). Main thread only. */
+/* An interface as the kernel knows it, whose address it owns (AF_XDP). Main thread only. */
 #ifndef SARISSA_DATAPLANE_IO_NET_INTERFACE_H
 #define SARISSA_DATAPLANE_IO_NET_INTERFACE_H
 

@@ -178,7 +178,7 @@ static struct request netlink_ask_neighbour(struct netlink *k, const uint8_t *ip
 	return r;
 }
 
-/* What the kernel knows of a next hop. */
+/* A next hop as the kernel knows it. */
 static bool netlink_look_up(struct netlink *k, const uint8_t *next_hop, struct neighbour_news *out)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[NETLINK_BUFFER];
@@ -268,7 +268,7 @@ static void netlink_apply(struct netlink *k, const struct neighbour_news *news, 
 	}
 }
 
-/* What is asked for while the link is down waits: the kernel would take seconds to ask again. */
+/* A question while the link is down waits: the kernel would take seconds to ask again. */
 static void netlink_link(struct netlink *k, const struct nlmsghdr *h)
 {
 	const struct ifinfomsg *link = NLMSG_DATA(h);

@@ -117,7 +117,7 @@ static uint64_t idle_timeout(struct worker *w, uint64_t now_ns)
 	return wait < w->nap_ns ? wait : w->nap_ns;
 }
 
-/* What woke us is read, where reading is what quiets it. */
+/* A descriptor that woke us is read, where reading quiets it. */
 static void idle_drain(struct worker *w, const struct pollfd *fds)
 {
 	eventfd_t count;

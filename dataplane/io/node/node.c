@@ -42,7 +42,7 @@ static int node_lock(struct node *n)
 	return -EBUSY;
 }
 
-/* What carries the packets and why, for `sarissa status` and `doctor`: two lines for each rail.
+/* The ports and why they were chosen, for `sarissa status` and `doctor`: two lines for each rail.
  * Nothing else depends on the file, so a full disk only costs them these lines. */
 static void node_note_ports(const struct options *first)
 {
@@ -314,7 +314,7 @@ static int node_wait_ms(const struct node *n)
 	return n->capture ? node_sooner_ms(wait_ms, CAPTURE_MS) : wait_ms;
 }
 
-/* What the workers have asked about neighbours, and what the kernel tells of them. */
+/* Workers' questions about neighbours, and the kernel's news of them. */
 static void node_resolve(struct node *n, const struct pollfd *fds)
 {
 	eventfd_t count;
@@ -387,7 +387,7 @@ static void node_one_mtu(struct node *n)
 		n->port[k].mtu = least;
 }
 
-/* What crosses from one memory node to another is slow: rings, packets, store. */
+/* Traffic from one memory node to another is slow: rings, packets, store. */
 static void node_check_places(const struct options *o, const struct card *card)
 {
 	if (card->memory_node < 0 || card_core_node("/sys", 0) < 0)

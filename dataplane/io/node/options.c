@@ -227,7 +227,7 @@ static const char *options_set(int id, char *value, struct options *o)
 	}
 }
 
-/* What can only be judged when all options are known; of one port. */
+/* Checks of one port that need all options. */
 static enum options_result options_check_port(struct options *o)
 {
 	unsigned count;
@@ -258,7 +258,7 @@ static enum options_result options_check_port(struct options *o)
 	return OPTIONS_RUN;
 }
 
-/* What is not of a port alone is as the first has it. */
+/* Values that are not of a port alone are as the first has them. */
 static void options_share(struct options *o, const struct options *first)
 {
 	struct options own = *o;

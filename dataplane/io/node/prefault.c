@@ -61,7 +61,7 @@ static bool prefault_next(struct prefault *p)
 	return !rte_ring_empty(p->wanted);
 }
 
-/* What was mapped before needs no system call. */
+/* Pages that were mapped before need no system call. */
 static void prefault_skip(struct prefault *p)
 {
 	struct prefault_range *r = &p->now;

@@ -68,7 +68,7 @@ int shm_counters_create(const char *rundir, unsigned workers, struct counters_fi
 int shm_peers_create(const char *rundir, unsigned workers, unsigned conns_max,
 		     struct counters_file **out);
 
-/* What belongs to a worker: its struct counters, or the first of its peer_blocks. */
+/* A worker's place: its struct counters, or the first of its peer_blocks. */
 static inline void *shm_file_worker(struct counters_file *f, unsigned worker)
 {
 	return (uint8_t *)f + sizeof(*f) + worker * f->stride;

@@ -25,7 +25,7 @@ enum {
 	WORKER_RX_ROUNDS = WORKER_TX_ROUNDS, /* bursts received from a queue in one turn */
 };
 
-/* What serves one control process: built by the main thread, read by the worker. */
+/* A worker's part of serving one control process: built by the main thread, read by the worker. */
 struct session {
 	struct engine *engine;
 	struct ring_end *commands, *events; /* the worker's ends */

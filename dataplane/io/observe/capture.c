@@ -58,7 +58,8 @@ static uint16_t capture_rx(uint16_t port, uint16_t queue, struct rte_mbuf **m, u
 	return count;
 }
 
-/* What the port has no room for is offered again: then it has its mark, and is at the front. */
+/* A packet that the port has no room for is offered again: then it has its mark, and is at the
+ * front. */
 static uint16_t capture_tx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t count,
 			   void *arg)
 {
@@ -118,7 +119,7 @@ int capture_hook(struct capture *c, struct port *p)
 	return 0;
 }
 
-/* What a hook took up is freed by nobody else. */
+/* A packet that a hook took up is freed by nobody else. */
 void capture_unhook(struct port *p)
 {
 	for (struct port_queue *q = p->queue; q < p->queue + p->queues; q++) {

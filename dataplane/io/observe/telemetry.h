@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the process tells through rte_telemetry: /sarissa/counters and /sarissa/workers. */
+/* Answers through rte_telemetry: /sarissa/counters and /sarissa/workers. */
 #ifndef SARISSA_DATAPLANE_IO_OBSERVE_TELEMETRY_H
 #define SARISSA_DATAPLANE_IO_OBSERVE_TELEMETRY_H
 

@@ -113,8 +113,8 @@ static int device_check_rings(const struct options *o, const struct port *p)
 	return port_fail(o, -EINVAL, what, todo);
 }
 
-/* What a device is asked for, in this order. Some drivers refuse only at the end what they cannot
- * do. */
+/* Steps in which a device is set up, in this order. Some drivers refuse only at the end what they
+ * cannot do. */
 enum device_step {
 	STEP_CONFIGURE,
 	STEP_MTU,

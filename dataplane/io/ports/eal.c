@@ -173,7 +173,7 @@ static void eal_start_over(void)
 	execv("/proc/self/exe", argv);
 }
 
-/* What rings that are longer than usual hold. */
+/* MiB for the buffers in rings that are longer than usual. */
 static unsigned eal_more_mib(const struct options *o, const struct port *p, unsigned queues)
 {
 	enum { USUAL = 1024, AROUND = 2048 /* bytes beside the MTU, with all rounding */ };

@@ -25,8 +25,8 @@ enum {
 	QUEUE_REST_MIB = 8, /* rings of descriptors, and what a driver allots */
 };
 
-/* What its own worker has of a pool beside the rings: what it fills next, what the port refused
- * and what it is being given, each with a segment behind; what has just come. */
+/* Buffers of a pool that its own worker has beside the rings: those it fills next, those the port
+ * refused and what it is being given, each with a segment behind; what has just come. */
 _Static_assert(6 * WORKER_BURST <= IN_HAND / 2, "the rest is for packets handed to others");
 
 /* A core keeps up to one and a half times its cache where nobody else gets at it. Workers hand

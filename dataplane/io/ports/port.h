@@ -62,7 +62,7 @@ struct port_ops {
 /* rx.c: for what DPDK drives. */
 extern const struct port_ops device_ops;
 
-/* What a card had counted when it was last looked at. */
+/* A card's counts at the last look. */
 struct port_noted {
 	uint64_t rx_missed, rx_errors, rx_no_mbuf, tx_errors;
 };
@@ -162,7 +162,7 @@ static inline const uint8_t *port_next_hop(const struct port *p, const uint8_t *
  * SOCKET_ID_ANY; paged as in port_type. NULL when there is no memory. */
 struct rte_mempool *pool_create(const char *name, bool paged, uint16_t mtu, unsigned rx_descs,
 				unsigned tx_descs, unsigned workers, int socket);
-/* What a buffer of such a pool has room for. */
+/* The room of a buffer of such a pool. */
 unsigned pool_frame_bytes(uint16_t mtu);
 /* MiB of EAL memory, in huge or in ordinary pages, that pools for this many queues take; EAL_MIB
  * more are for the rest. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* What DPDK would answer with one word, or not at all. */
+/* Faults that DPDK would answer with one word, or not at all. */
 static int port_pci_plan(const struct options *o, struct port *p)
 {
 	char what[96], todo[96];

@@ -141,7 +141,7 @@ static void port_udp_set(int fd, int level, int option, int value)
 	setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* What a kernel lacks costs speed, nothing else. */
+/* A feature that a kernel lacks costs speed, nothing else. */
 static void port_udp_set_all(struct udp *u, unsigned buffer)
 {
 	int fd = u->fd, none = 0;

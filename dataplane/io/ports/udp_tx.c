@@ -219,7 +219,7 @@ static unsigned udp_flush(struct worker *w, struct rail *r, struct udp *u, uint6
 	return sent;
 }
 
-/* What could not leave must not point at payload that may go. */
+/* Packets that could not leave must not point at payload that may go. */
 static void udp_hold(struct worker *w, struct rail *r, struct udp *u)
 {
 	for (unsigned k = u->first; k < u->first + u->count; k++) {
