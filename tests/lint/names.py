@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What the documents name is there: files, options, functions, counters, tests, what their links lead to, and
-the files that comments name. And each option of our programs stands in its manual page.
+the files that comments name. And each option of our programs stands in its manual page. Prose is at most 120 characters wide.
 
 usage: names.py
 """
@@ -18,6 +18,8 @@ FILE = re.compile(r"(?<![\w./*<-])((?:[a-z][\w-]*/)*[a-z][\w-]*\.(?:c|h|py|proto
 LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
 COMMENT = {"c": re.compile(r"/\*.*?\*/", re.S), "python": re.compile(r'""".*?"""|#[^\n]*', re.S),
            "other": re.compile(r"(?!)")}
+# code, tables, pictures, lines of the logs
+NO_PROSE = re.compile(r"^```(?:.|\n)*?^```$|^(?: {4}|\||!\[|- `).*", re.M)
 OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z0-9]+)*(?![\w-])")
 WORD = re.compile(r"`([a-z]\w*_\w+)`")
 # how our programs and scripts declare an option
@@ -25,6 +27,7 @@ DECLARED = (r'"--([a-z][a-z0-9-]+)', r'\{\s*"([a-z][a-z0-9-]+)",\s*(?:\d|require
             r'X\(\w+, "([a-z][a-z0-9-]+)"', r"^\s*--([a-z-]+)\)")
 MANUALS = {"control/shell/options.c": "sarissa-control.8", "dataplane/io/node/options.c": "sarissa-dataplane.8",
            "client/cli/main.c": "sarissa.1"}
+WIDTH = 120
 # of others, and examples
 FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "--out", "dpdk-devbind.py",
            "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json", "program.py",
@@ -64,6 +67,9 @@ def offences(names):
         for link in sorted(set(LINK.findall(text)) if page.endswith(".md") else ()):
             if "://" not in link and not (ROOT / page).parent.joinpath(link).exists():
                 yield f"{page}: the link to {link} leads nowhere"
+        for line in NO_PROSE.sub("", text).splitlines() if page.endswith(".md") and page != "CHANGELOG.md" else ():
+            if len(line) > WIDTH:
+                yield f"{page}: a line of {len(line)} characters, {WIDTH} are the most: {line[:50]}..."
         for name in sorted(set(OPTION.findall(text)) - options - FOREIGN):
             yield f"{page}: nothing takes the option {name}"
         for name in sorted(set(WORD.findall(text)) - words - FOREIGN):
