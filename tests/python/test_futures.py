@@ -138,7 +138,9 @@ def test_wait(nodes):
     foreign.set_result(1)
     assert sarissa.wait([future, foreign], timeout=30) == ([foreign], [future])
     assert sarissa.wait([future, foreign], 2, timeout=0) == ([foreign], [future])
-    assert not future.cancelled()
+    assert not future.cancelled() and future._waiters == future._done_callbacks == []
+    assert sarissa.wait([foreign, foreign], 2) == ([foreign, foreign], [])
+    assert list(sarissa.as_completed([foreign, foreign])) == [foreign, foreign]
     for wrong in (0, 3):
         with pytest.raises(ValueError):
             sarissa.wait(["a", "b"], wrong, node=node)

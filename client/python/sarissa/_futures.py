@@ -4,6 +4,7 @@ all: it watches the queues of the node's connections."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import select
@@ -81,7 +82,8 @@ class Pump:
         self._waiting: Dict[int, Operation] = {}
         self._closed = False
         self._epoll = select.epoll()
-        self._ends, self._end = os.pipe()
+        self._ends, end = os.pipe()
+        self._stops = [end]
         self._epoll.register(self._ends, select.EPOLLIN)
         self._thread = threading.Thread(target=self._serve, daemon=True, name="sarissa-futures")
         self._thread.start()
@@ -132,6 +134,7 @@ class Pump:
     def _serve(self) -> None:
         while self._turn():
             pass
+        self._finish()
         self._epoll.close()
         os.close(self._ends)
 
@@ -157,8 +160,20 @@ class Pump:
                         ended.append((operation, result))
         return ended
 
+    def stop(self) -> None:
+        """Takes no lock: the garbage collector calls it in the middle of anything."""
+        with contextlib.suppress(IndexError):
+            os.close(self._stops.pop())
+
     def close(self) -> None:
         """What is under way ends: Closed."""
+        self.stop()
+        if threading.current_thread() is self._thread:
+            self._finish()
+        else:
+            self._thread.join()
+
+    def _finish(self) -> None:
         with self._lock:
             if self._closed:
                 return
@@ -167,11 +182,8 @@ class Pump:
             for operation in left:
                 operation.future._settled = True
             self._waiting, self._lines = {}, {}
-        os.close(self._end)
         for operation in left:
             operation.future.end(operation.convert, Closed())
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
 
 
 def pump_of(node: Node) -> Pump:
@@ -179,7 +191,7 @@ def pump_of(node: Node) -> Pump:
         node._open()  # else it is closed
         if node._pump is None:
             node._pump = Pump(node._connections)
-            weakref.finalize(node, node._pump.close)
+            weakref.finalize(node, node._pump.stop)
         return node._pump
 
 

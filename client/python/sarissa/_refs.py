@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import errno
 import os
-import queue
 import threading
 import time
+from concurrent import futures
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -90,34 +90,46 @@ Thing = Union[Name, Ref, "Future[Any]"]
 
 
 class Waits:
-    """For things that end. Iterates over their numbers, in the order in which they end, until the time is over.
-    Names are asked for until then; with a timeout of 0 they are once."""
+    """Things as futures. Names are asked for until the end of the block; with a timeout of 0 they are once."""
 
     def __init__(self, things: Sequence[Thing], timeout: Optional[float], node: Optional[Node]) -> None:
-        limit = timeout_ns(timeout)
+        self._limit_ns, self._node = timeout_ns(timeout), node
         self._until = None if timeout is None else time.monotonic() + timeout
-        self._once, self._node = limit == 0, node
         self._own: List[Future[Any]] = []  # of names
-        self._futures = [thing if isinstance(thing, Future) else self._of_name(thing) for thing in things]
-        self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number, future in enumerate(self._futures):
-            future.add_done_callback(lambda _, number=number: self._ended.put(number))  # type: ignore[misc]
+        self.futures = [thing if isinstance(thing, Future) else self._of_name(thing) for thing in things]
 
     def _of_name(self, thing: Union[Name, Ref]) -> Future[Any]:
         ref = thing if isinstance(thing, Ref) else Ref(thing)
-        self._own.append((self._node or ref.node).get_future(ref.name, 0 if self._once else None, raw=True))
+        once = 0 if self._limit_ns == 0 else None
+        self._own.append((self._node or ref.node).get_future(ref.name, once, raw=True))
         return self._own[-1]
 
-    def __iter__(self) -> Iterator[int]:
-        if self._once:
+    def some(self, num: int) -> List[int]:
+        """The numbers of the first num that have ended, or of as many as do in time."""
+        if self._limit_ns == 0:
             absent = [future for future in self._own if isinstance(future.exception(), Unavailable)]
-            yield from [number for number, future in enumerate(self._futures) if future.done() and future not in absent]
-            return
-        for _ in self._futures:
-            try:
-                yield self._ended.get(timeout=None if self._until is None else max(0.0, self._until - time.monotonic()))
-            except queue.Empty:
-                return
+            return [number for number, future in enumerate(self.futures) if future.done() and future not in absent][:num]
+        ended: List[int] = []
+        while len(ended) < num:
+            left = [future for future in self.futures if not future.done()]
+            ended = [number for number, future in enumerate(self.futures) if future.done()]
+            limit = None if self._until is None else self._until - time.monotonic()
+            if len(ended) < num and not futures.wait(left, limit, futures.FIRST_COMPLETED).done:
+                break
+        return ended[:num]
+
+    def each(self) -> Iterator[int]:
+        """All, as they end. TimedOut after the time."""
+        of: Dict[Future[Any], List[int]] = {}
+        for number, future in enumerate(self.futures):
+            of.setdefault(future, []).append(number)
+        limit = None if self._until is None else max(0.0, self._until - time.monotonic())
+        try:
+            for future in futures.as_completed(of, limit):
+                yield from of.pop(future)
+        except futures.TimeoutError:
+            left = sum(map(len, of.values()))
+            raise TimedOut(errno.ETIMEDOUT, f"{left} of {len(self.futures)} things have not come in time") from None
 
     def __enter__(self) -> Waits:
         return self
@@ -146,12 +158,8 @@ def wait(things: Iterable[Thing], num: int = 1, timeout: Optional[float] = None,
     given = listed(things)
     if not 1 <= num <= len(given):
         raise ValueError(f"{num} of {len(given)} things cannot be waited for")
-    ready: List[int] = []
     with Waits(given, timeout, node) as waits:
-        for number in waits:
-            ready.append(number)
-            if len(ready) == num:
-                break
+        ready = set(waits.some(num))
     return ([thing for number, thing in enumerate(given) if number in ready],
             [thing for number, thing in enumerate(given) if number not in ready])
 
@@ -165,9 +173,5 @@ def as_completed(things: Iterable[Thing], timeout: Optional[float] = None,
 
 def each_completed(given: Sequence[Thing], waits: Waits) -> Iterator[Thing]:
     with waits:
-        left = len(given)
-        for number in waits:
-            left -= 1
+        for number in waits.each():
             yield given[number]
-        if left:
-            raise TimedOut(errno.ETIMEDOUT, f"{left} of {len(given)} things have not come in time")
