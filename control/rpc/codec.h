@@ -25,4 +25,7 @@ size_t codec_encode(const struct message *m, uint8_t *scratch, uint8_t *out, siz
  * CODEC_ARENA_BYTES, 16-aligned) and stays valid until that is used again. */
 int codec_decode(const uint8_t *bytes, size_t length, uint8_t *arena, struct message *m);
 
+/* The name of a kind, in capitals. */
+const char *codec_name(uint32_t kind);
+
 #endif

@@ -8,49 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const trace_kinds[MESSAGE_KINDS] = {
-	[MESSAGE_NONE] = "none",
-	[MESSAGE_HELLO] = "HELLO",
-	[MESSAGE_HAVE] = "HAVE",
-	[MESSAGE_GET] = "GET",
-	[MESSAGE_GOT] = "GOT",
-	[MESSAGE_DROP] = "DROP",
-	[MESSAGE_DELETE] = "DELETE",
-	[MESSAGE_REMOVE] = "REMOVE",
-	[MESSAGE_STREAM] = "STREAM",
-	[MESSAGE_STAT] = "STAT",
-	[MESSAGE_LIST] = "LIST",
-	[MESSAGE_WATCH] = "WATCH",
-	[MESSAGE_GROUP] = "GROUP",
-	[MESSAGE_GROUPED] = "GROUPED",
-	[MESSAGE_OBJECTS] = "OBJECTS",
-	[MESSAGE_STATUS] = "STATUS",
-	[MESSAGE_NODE] = "NODE",
-	[MESSAGE_REPLY] = "REPLY",
-	[MESSAGE_REDIRECT] = "REDIRECT",
-	[MESSAGE_MEMBERS] = "MEMBERS",
-	[MESSAGE_REDUCE] = "REDUCE",
-	[MESSAGE_REDUCED] = "REDUCED",
-	[MESSAGE_USED] = "USED",
-	[MESSAGE_COMBINE] = "COMBINE",
-	[MESSAGE_COMBINED] = "COMBINED",
-	[MESSAGE_RELEASE] = "RELEASE",
-	[MESSAGE_TOMBSTONE] = "TOMBSTONE",
-	[MESSAGE_ANNOUNCED] = "ANNOUNCED",
-	[MESSAGE_PIECES] = "PIECES",
-	[MESSAGE_HAS] = "HAS",
-	[MESSAGE_COMMIT] = "COMMIT",
-	[MESSAGE_FINISH] = "FINISH",
-	[MESSAGE_RECALL] = "RECALL",
-	[MESSAGE_PULL] = "PULL",
-	[MESSAGE_PULL_REPLY] = "PULL_REPLY",
-	[MESSAGE_PUSH] = "PUSH",
-	[MESSAGE_PROPOSE] = "PROPOSE",
-	[MESSAGE_KEEP] = "KEEP",
-	[MESSAGE_HOLD] = "HOLD",
-	[MESSAGE_PREFETCH] = "PREFETCH",
-};
-
 static void trace_object(const struct object_id *id, uint64_t generation)
 {
 	fprintf(stderr, " object %u.%u generation %llx", id->bytes[6], id->bytes[5],
@@ -184,7 +141,7 @@ void full_trace(const struct full *f, const char *way, uint32_t conn, const stru
 	if (!f->group->trace)
 		return;
 	fprintf(stderr, "%10.3f node %u %s %x: %s %llx", (double)world_now(f->n->world) / 1e6,
-		f->n->index, way, conn, trace_kinds[m->kind], (unsigned long long)m->request);
+		f->n->index, way, conn, codec_name(m->kind), (unsigned long long)m->request);
 	trace_body(m);
 	fprintf(stderr, "\n");
 }
