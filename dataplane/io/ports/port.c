@@ -35,17 +35,20 @@ static void port_make_mac(const struct net_addr *addr, uint8_t *mac)
 	memcpy(mac + 2, addr->ip + 12, 4);
 }
 
-/* The drivers do not remove what a killed server leaves behind. */
-static void port_clear_socket(const char *path, int type)
+/* Whether a server listens there. The drivers do not remove what a killed one leaves behind, and
+ * net_vhost removes the file of a living one, when its own start has failed. */
+static bool port_clear_socket(const char *path, int type)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	strcpy(address.sun_path, path);
 	if (fd < 0)
-		return;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ECONNREFUSED)
+		return false;
+	bool listens = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	if (!listens && errno == ECONNREFUSED)
 		unlink(path);
 	close(fd);
+	return listens;
 }
 
 int port_plan_socket(const struct options *o, const char *path, int server)
@@ -56,8 +59,9 @@ int port_plan_socket(const struct options *o, const char *path, int server)
 	if (!slash || slash == folder)
 		return 0;
 	*slash = 0;
-	if (server)
-		port_clear_socket(path, server);
+	if (server && port_clear_socket(path, server))
+		return port_fail(o, -EADDRINUSE, "another process listens at its socket file",
+				 "end that, or use another path");
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
 	log_error("port %s: cannot use the folder %s (%s): create it", o->port.text, folder,

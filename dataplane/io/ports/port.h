@@ -112,9 +112,8 @@ void port_drop(struct port *p);
 /* One line about a port that fails, with the driver's own words; returns error. */
 int port_fail(const struct options *o, int error, const char *what, const char *todo);
 
-/* For types that meet a process at a socket file: whether its folder can be used; server: the type
- * of socket, of which a file that nobody listens at is removed, or 0. Returns 0, or -errno logged.
- */
+/* For types that meet a process at a socket file: whether its folder can be used. server: the type
+ * of socket, or 0; a file that nobody listens at is removed. Returns 0, or -errno logged. */
 int port_plan_socket(const struct options *o, const char *path, int server);
 
 /* The type's argument for device d; false: it does not fit. */

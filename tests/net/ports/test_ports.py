@@ -93,6 +93,14 @@ class Pair:
             assert self.run(0, "rm", name).returncode == 0
         return f"{SIZES[-1] / took / 1e6:.0f} MB/s"
 
+    def refuses_another_listener(self):
+        """A third node that names the socket file of the first."""
+        rundir = self.directory / "third"
+        rundir.mkdir()
+        done = subprocess.run([nodes.binary("dataplane"), "--rundir", rundir, "--port", self.ports[0][0],
+                               "--addr", "10.79.0.9/24", "--store", "16"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and "another process listens" in done.stderr, netlib.tail(done.stderr)
+
     def sent(self):
         """Bytes that the first has sent, by rail that is up."""
         rows = map(json.loads, self.run(0, "peers", "--json").stdout.splitlines())
@@ -143,6 +151,7 @@ def objects_cross_virtio():
             rate = pair.cross()
             netlib.until(lambda: pair.counters(0)["io_tx_in_place"], lambda count: count > SIZES[-1] / 8896,
                          "packets that vhost was given in place")
+            pair.refuses_another_listener()
             seen = netlib.measured(pair.naps, lambda naps: max(naps) < NAPS)
             assert max(seen[-1]) < NAPS, f"idle workers slept {seen} times a second: no interrupts"
             return f"{rate}, idle {seen[-1][0]:.0f} and {seen[-1][1]:.0f} sleeps/s"
