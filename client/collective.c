@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls about several objects or nodes at once: put_iov, and allreduce, gather and broadcast, each
- * of which is an operation in a queue of its own. */
+/* Calls about several objects or nodes at once: put_iov, and allreduce, gather and broadcast. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "error.h"
-#include "internal/session.h"
-#include "sarissa/sarissa.h"
+#include "run.h"
 
 struct pieces {
 	const struct iovec *iov;
@@ -60,30 +57,17 @@ int sar_put_iov(sar *s, sar_id id, const char *name, const struct iovec *iov, un
 	return sar_put_iov_with(s, id, name, iov, count, NULL);
 }
 
-/* The only operation of the queue; r: of its submission. */
-static int collective_end(sar_queue *q, int r, sar_completion *out)
-{
-	struct error_kept words;
-	if (r == 0)
-		r = sar_poll_wait(q, out, 1, 1, SAR_FOREVER);
-	error_keep(&words);
-	sar_queue_close(q);
-	error_restore(&words);
-	if (r < 0)
-		return r;
-	return out->result < 0 ? error_set(out->result, "%s", out->detail) : 0;
-}
-
 int sar_allreduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 		  const sar_reduction *how, int64_t timeout_ns, sar_buffer *out)
 {
-	sar_queue *q;
+	struct run run;
 	sar_completion end;
-	int r = sar_queue_open(s, 3, &q);
+	int r = run_begin(&run, s, 3);
 	if (r < 0)
 		return r;
-	r = sar_submit_allreduce(q, target, name, sources, count, how, timeout_ns, 0);
-	r = collective_end(q, r, &end);
+	r = run_end(&run,
+		    sar_submit_allreduce(&run.q, target, name, sources, count, how, timeout_ns, 0),
+		    &end);
 	if (r == 0)
 		*out = end.buffer;
 	return r;
@@ -91,22 +75,20 @@ int sar_allreduce(sar *s, sar_id target, const char *name, const sar_id *sources
 
 int sar_gather(sar *s, const sar_id *ids, unsigned count, int64_t timeout_ns, sar_buffer *out)
 {
-	sar_queue *q;
+	struct run run;
 	sar_completion end;
-	int r = sar_queue_open(s, count < SAR_SOURCES_MAX ? count + 1 : SAR_SOURCES_MAX + 1, &q);
+	int r = run_begin(&run, s, count < SAR_SOURCES_MAX ? count + 1 : SAR_SOURCES_MAX + 1);
 	if (r < 0)
 		return r;
-	r = sar_submit_gather(q, ids, count, timeout_ns, out, 0);
-	return collective_end(q, r, &end);
+	return run_end(&run, sar_submit_gather(&run.q, ids, count, timeout_ns, out, 0), &end);
 }
 
 int sar_broadcast(sar *s, sar_id id, const uint32_t *nodes, unsigned count, int64_t timeout_ns)
 {
-	sar_queue *q;
+	struct run run;
 	sar_completion end;
-	int r = sar_queue_open(s, 1, &q);
+	int r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
-	r = sar_submit_broadcast(q, id, nodes, count, timeout_ns, 0);
-	return collective_end(q, r, &end);
+	return run_end(&run, sar_submit_broadcast(&run.q, id, nodes, count, timeout_ns, 0), &end);
 }

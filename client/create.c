@@ -5,9 +5,7 @@
 #include "buffer.h"
 #include "create.h"
 #include "error.h"
-#include "handle.h"
-#include "interrupt.h"
-#include "put_options.h"
+#include "run.h"
 
 enum { CREATE_AHEAD_BYTES = 16 << 20 };
 
@@ -73,8 +71,8 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	if (interrupted)
 		before = interrupt_set(NULL);
 	create_unmark(s, pin);
-	int r = handle_command(s, &request, interrupted ? INTERRUPT_TIDY_NS : HANDLE_CALL_NS,
-			       &retried);
+	int r = run_command(s, &request, interrupted ? INTERRUPT_TIDY_NS : HANDLE_CALL_NS,
+			    &retried);
 	handle_give_pin(s, pin);
 	if (interrupted)
 		interrupt_set(&before);
@@ -84,34 +82,14 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
 		    const sar_put_options *options, sar_buffer *out)
 {
-	struct session_request request = handle_request(SESSION_CREATE, &id);
-	struct mux_result result;
-	int r = handle_check(s); /* a pin that is given back below may be the parent's */
-	if (r == 0)
-		r = handle_name(&request, name);
-	if (r == 0)
-		r = put_options_read(options, &request.meta);
-	if (r == 0 && size > INT64_MAX)
-		r = error_set(-EFBIG, "the object is larger than any store: split it");
-	if (r == 0)
-		r = handle_take_pin(s, &request.pin);
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
-	request.size = size;
-	request.generation = leases_current(&s->leases);
-	create_mark(s, request.pin); /* now: control may go as soon as it has answered */
-	r = handle_call(s, &request, NULL, 0, HANDLE_CALL_NS, &result);
-	if (r < 0) {
-		create_unmark(s, request.pin);
-		if (!result.abandoned)
-			handle_give_pin(s, request.pin);
-		return r;
-	}
-	uint32_t slot = result.reply.slot;
-	uint64_t generation = result.reply.generation;
-	r = create_map(s, size, request.pin, &result, out);
-	if (r < 0)
-		create_give_up(s, slot, generation, request.pin);
+	r = run_end(&run, sar_submit_create_with(&run.q, id, name, size, options, 0), &end);
+	if (r == 0)
+		*out = end.buffer;
 	return r;
 }
 
@@ -172,7 +150,7 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready)
 	if (ready == b->ready)
 		return 0;
 	struct session_request request = create_ready(&own, ready);
-	r = handle_command(s, &request, create_patience(ready - b->ready), NULL);
+	r = run_command(s, &request, create_patience(ready - b->ready), NULL);
 	if (r == 0)
 		b->ready = ready;
 	return r;
@@ -186,20 +164,18 @@ void create_leave(sar_buffer *b, const struct buffer *own)
 
 int sar_seal(sar *s, sar_buffer *b)
 {
+	struct run run;
+	sar_completion end = {.buffer = *b};
 	struct buffer own;
 	int r = create_own(b, "sar_seal", &own);
+	if (r == 0)
+		r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
-	struct session_request request = handle_request(SESSION_SEAL, NULL);
-	request.slot = own.slot;
-	request.generation = own.generation;
-	r = handle_command(s, &request, create_patience(b->size - b->ready), NULL);
+	r = run_end(&run, sar_submit_seal(&run.q, b, 0), &end);
 	if (r < 0)
-		return r;
-	create_unmark(s, own.pin);
-	handle_give_pin(s, own.pin);
-	create_leave(b, &own);
-	return 0;
+		*b = end.buffer;
+	return r;
 }
 
 int sar_abort(sar *s, sar_buffer *b)

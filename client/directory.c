@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "directory.h"
 #include "error.h"
-#include "handle.h"
+#include "run.h"
 
 int sar_delete(sar *s, sar_id id)
 {
@@ -14,7 +14,7 @@ int sar_delete(sar *s, sar_id id)
 	if (r < 0)
 		return r;
 	reduces_forget(&s->reduces, &id);
-	r = handle_command(s, &request, HANDLE_CALL_NS, &retried);
+	r = run_command(s, &request, HANDLE_CALL_NS, &retried);
 	return r == -ENOENT && retried ? 0 : r; /* it was there when we first asked, or never */
 }
 
@@ -23,7 +23,7 @@ int sar_leave(sar *s)
 	struct session_request request = handle_request(SESSION_LEAVE, NULL);
 	bool retried;
 	int r = handle_check(s);
-	return r < 0 ? r : handle_command(s, &request, HANDLE_CALL_NS, &retried);
+	return r < 0 ? r : run_command(s, &request, HANDLE_CALL_NS, &retried);
 }
 
 void directory_info(const struct session_object *object, sar_info *out)
@@ -61,7 +61,7 @@ static int directory_stat(sar *s, sar_id id, uint32_t flags, struct mux_result *
 {
 	struct session_request request = handle_request(SESSION_STAT, &id);
 	request.flags = flags;
-	int r = handle_call(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS, out);
+	int r = run_request(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS, out);
 	if (r == 0 && out->items_count == 0) {
 		mux_result_free(out);
 		r = error_set(-EPROTO, "the node's answer is incomplete: use libraries and node of "
@@ -165,7 +165,7 @@ int sar_list_prefix(sar *s, const char *prefix,
 	int r = handle_name(&request, prefix);
 	if (r < 0)
 		return r;
-	r = handle_call(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS, &result);
+	r = run_request(s, &request, NULL, sizeof(struct session_object), HANDLE_CALL_NS, &result);
 	const struct session_object *object = result.items;
 	for (size_t i = 0; r == 0 && i < result.items_count; i++) {
 		sar_info info;
@@ -229,7 +229,7 @@ int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg)
 {
 	struct session_request request = handle_request(SESSION_STATUS, NULL);
 	struct mux_result result;
-	int r = handle_call(s, &request, NULL, sizeof(struct session_node), HANDLE_CALL_NS,
+	int r = run_request(s, &request, NULL, sizeof(struct session_node), HANDLE_CALL_NS,
 			    &result);
 	const struct session_node *node = result.items;
 	for (size_t i = 0; r == 0 && i < result.items_count; i++) {

@@ -2,11 +2,10 @@
 /* Reading objects: get, get_begin, wait, release. */
 #include <errno.h>
 #include "buffer.h"
-#include "deadline.h"
 #include "error.h"
 #include "get.h"
-#include "queue.h"
 #include "rejoin.h"
+#include "run.h"
 
 bool get_fill(struct sar *s, const struct get_place *p, sar_buffer *out)
 {
@@ -102,45 +101,6 @@ static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
 	}
 }
 
-/* The object with so many bytes as are here, or with all of them, through control. -ERESTART:
- * another generation takes its place. */
-static int get_remote(struct sar *s, const sar_id *id, uint32_t flags, int64_t timeout_ns,
-		      sar_buffer *out)
-{
-	struct session_request request = handle_request(SESSION_GET, id);
-	struct mux_result result;
-	request.flags = flags;
-	int r = handle_take_pin(s, &request.pin);
-	if (r < 0)
-		return r;
-	r = handle_call(s, &request, NULL, 0, timeout_ns, &result);
-	if (r < 0) {
-		if (!result.abandoned)
-			handle_give_pin(s, request.pin);
-		return r;
-	}
-	const struct session_reply reply = result.reply;
-	mux_result_free(&result);
-	uint32_t turn = pins_turn(&s->pins);
-	struct get_place place = {.pin = request.pin,
-				  .slot = reply.slot,
-				  .generation = reply.generation,
-				  .offset = reply.offset,
-				  .size = reply.size,
-				  .ready = reply.watermark};
-	if (pins_holds(&s->pins, request.pin, reply.slot, reply.generation) &&
-	    (!(flags & SESSION_FLAG_WHOLE) || place.ready >= place.size) &&
-	    get_fill(s, &place, out) && pins_turn_is(&s->pins, turn))
-		return 0;
-	bool changed = result.epoch != atomic_load(&s->mux.epoch) || !pins_turn_is(&s->pins, turn);
-	handle_give_pin(s, request.pin);
-	if (changed)
-		return error_set(-ERESTART,
-				 "another control has taken over the node: get it again");
-	return error_set(-EPROTO, "the node's answer points outside of its store, or it did not "
-				  "pin the object: use libraries and node of one version");
-}
-
 /* Checks the arguments and takes the object from this node when it is complete here: 1 when out is
  * set, 0 when control has to be asked, or -errno. */
 static int get_try(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buffer *out)
@@ -152,16 +112,29 @@ static int get_try(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buff
 	return r < 0 ? r : get_local(s, id, out);
 }
 
-int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
+/* op: SAR_OP_GET or SAR_OP_GET_BEGIN. */
+static int get_run(struct sar *s, const sar_id *id, uint16_t op, int64_t timeout_ns,
+		   sar_buffer *out)
 {
-	int r = get_try(s, &id, timeout_ns, out);
+	struct run run;
+	sar_completion end;
+	int r = get_try(s, id, timeout_ns, out);
+	if (r == 0)
+		r = run_begin(&run, s, 1);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
-	do
-		r = get_remote(s, &id, 0, deadline_left_of(deadline, timeout_ns), out);
-	while (r == -ERESTART); /* as often as controls come and go */
-	return r < 0 ? error_name(r, id.bytes, NULL) : r;
+	r = run_end(&run,
+		    op == SAR_OP_GET ? sar_submit_get(&run.q, *id, timeout_ns, 0)
+				     : sar_submit_get_begin(&run.q, *id, timeout_ns, 0),
+		    &end);
+	if (r == 0)
+		*out = end.buffer;
+	return r;
+}
+
+int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
+{
+	return get_run(s, &id, SAR_OP_GET_BEGIN, timeout_ns, out);
 }
 
 int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
@@ -190,45 +163,6 @@ int get_refresh(struct sar *s, sar_buffer *b, const struct buffer *own)
 	return error_set(-ESTALE, "the object was deleted while it arrived: get it again");
 }
 
-static int get_wait_upto(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
-{
-	struct buffer own = buffer_get(b);
-	struct session_request request = handle_request(SESSION_WAIT, NULL);
-	struct mux_result result;
-	int r = get_refresh(s, b, &own);
-	if (b->ready >= upto)
-		return 0;
-	if (r < 0)
-		return r;
-	if (timeout_ns == 0)
-		return error_set(-ETIMEDOUT, "%llu of %llu bytes are here: wait longer",
-				 (unsigned long long)b->ready, (unsigned long long)b->size);
-	request.slot = own.slot;
-	request.generation = own.generation;
-	request.watermark = upto;
-	r = handle_call(s, &request, NULL, 0, timeout_ns, &result);
-	if (r == -ESTALE && own.store != atomic_load(&s->stores))
-		return get_refresh(s, b, &own);
-	if (r < 0)
-		return r;
-	uint64_t ready = result.reply.watermark;
-	mux_result_free(&result);
-	if (ready < upto)
-		return error_set(-EPROTO, "the node ended a wait too early: use libraries and node "
-					  "of one version");
-	b->ready = ready < b->size ? ready : b->size;
-	return 0;
-}
-
-static int get_wait(struct sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
-{
-	struct buffer own = buffer_get(b);
-	int r = get_wait_upto(s, b, upto, timeout_ns);
-	return r < 0 && own.store == atomic_load(&s->stores)
-		       ? handle_name_slot(s, own.slot, own.generation, r)
-		       : r;
-}
-
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 {
 	if (buffer_get(b).kind != BUFFER_READ)
@@ -236,25 +170,30 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 	if (timeout_ns < 0)
 		return error_set(-EINVAL, "sar_wait: a timeout is not negative: use SAR_FOREVER to "
 					  "wait without limit");
-	return get_wait(s, b, upto < b->size ? upto : b->size, timeout_ns);
+	struct buffer own = buffer_get(b);
+	struct error_kept words;
+	struct run run;
+	sar_completion end;
+	int r = get_refresh(s, b, &own);
+	if (b->ready >= upto || b->ready == b->size)
+		return 0;
+	r = run_begin(&run, s, 1);
+	if (r < 0)
+		return r;
+	r = run_end(&run, sar_submit_wait(&run.q, b, upto, timeout_ns, 0), &end);
+	if (r == 0)
+		b->ready = end.value;
+	if (r == 0)
+		return 0;
+	error_keep(&words);
+	get_refresh(s, b, &own);
+	error_restore(&words);
+	return r;
 }
 
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 {
-	int r = get_try(s, &id, timeout_ns, out);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	/* Only now, because the clock is a system call on some machines. */
-	int64_t deadline = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
-	do
-		r = get_remote(s, &id, SESSION_FLAG_WHOLE, deadline_left_of(deadline, timeout_ns),
-			       out);
-	while (r == -ERESTART && deadline_left(deadline) > 0);
-	if (r == 0)
-		reduces_forget(&s->reduces, &id); /* whole: it has ended */
-	if (r < 0)
-		error_name(r, id.bytes, NULL);
-	return r == -ERESTART ? -ETIMEDOUT : r; /* the words say why */
+	return get_run(s, &id, SAR_OP_GET, timeout_ns, out);
 }
 
 void get_give_back(struct sar *s, sar_buffer *b)

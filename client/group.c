@@ -12,7 +12,7 @@
 #include "deadline.h"
 #include "error.h"
 #include "group_work.h"
-#include "interrupt.h"
+#include "run.h"
 
 /* *retried, unless NULL: an earlier control may have done it already. */
 static int group_call(sar *s, const struct group_request *r, int64_t timeout_ns,
@@ -25,7 +25,7 @@ static int group_call(sar *s, const struct group_request *r, int64_t timeout_ns,
 	if (error < 0)
 		return error;
 	request.size = sizeof(*r);
-	error = handle_call(s, &request, &tail, sizeof(*out), timeout_ns, &result);
+	error = run_request(s, &request, &tail, sizeof(*out), timeout_ns, &result);
 	if (retried)
 		*retried = result.retried;
 	if (error < 0)

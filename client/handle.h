@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a sar is: one connection to the local node, and how its calls are made. Any thread.
+ * What a sar is: one connection to the local node. Any thread.
  *
  * When control has gone the next call connects to the one that is started in its place (rejoin.c),
- * and calls that wait for an answer are made again there.
+ * and calls that wait for an answer are made again there (run.h, operation.c).
  *
  * After fork() the child must not use the handle: it would share the parent's socket and pins. A
  * page that the kernel clears in the child (MADV_WIPEONFORK) tells, without a system call.
@@ -58,6 +58,10 @@ struct sar {
 	struct joiner joiner;
 };
 
+#define HANDLE_PINLESS_TEXT                                           \
+	"%d buffers are in use on this connection: release some, or " \
+	"open another connection"
+
 /* How long control may take over a request that needs no waiting. */
 #define HANDLE_CALL_NS (30 * 1000000000ll)
 
@@ -76,22 +80,6 @@ struct session_request handle_request(uint16_t op, const sar_id *id);
 
 /* Sets the name; NULL: none. -ENAMETOOLONG. */
 int handle_name(struct session_request *request, const char *name);
-
-/*
- * Checks the handle, makes the call, returns the node's status (its text goes into the detail). If
- * control goes before it has answered, the call is repeated at the next one. timeout_ns is for all
- * of it: GET, WAIT and REDUCED carry what is left of it; a positive time in the request is
- * shortened by what has passed. tail, or NULL: bytes and a descriptor that go along. On success the
- * caller must free out with mux_result_free. Otherwise it is empty, and out->abandoned says whether
- * control may still use the pin of the request. -ENOTCONN: no control within the timeout.
- */
-int handle_call(struct sar *s, struct session_request *request, const struct mux_tail *tail,
-		size_t item_bytes, int64_t timeout_ns, struct mux_result *out);
-
-/* handle_call for requests whose answer is only a status. *again, unless NULL: an earlier control
- * may have done it already. */
-int handle_command(struct sar *s, struct session_request *request, int64_t timeout_ns,
-		   bool *retried);
 
 /* Names the object of the slot in the text of the last failure, when it is still that generation.
  * Returns error. */

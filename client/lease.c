@@ -6,7 +6,7 @@
 #include <time.h>
 #include "deadline.h"
 #include "error.h"
-#include "handle.h"
+#include "run.h"
 #include "interrupt.h"
 #include "lease.h"
 
@@ -88,7 +88,7 @@ int sar_lease(sar *s, const char *name, int64_t ttl_ns, uint64_t *lease)
 		return error_set(-ENOMEM, "out of memory");
 	strcpy(request.name, name ? name : "");
 	request.timeout_ns = ttl_ns;
-	r = handle_call(s, &request, NULL, 0, HANDLE_CALL_NS, &result);
+	r = run_request(s, &request, NULL, 0, HANDLE_CALL_NS, &result);
 	if (r < 0) {
 		free(one);
 		return r;
@@ -109,7 +109,7 @@ int sar_lease_end(sar *s, uint64_t lease)
 	if (r < 0)
 		return r;
 	request.generation = lease;
-	r = handle_command(s, &request, HANDLE_CALL_NS, &retried);
+	r = run_command(s, &request, HANDLE_CALL_NS, &retried);
 	leases_forget(&s->leases, lease);
 	atomic_compare_exchange_strong(&s->leases.current, &current, 0);
 	return r == -ESTALE && retried ? 0 : r;
@@ -126,7 +126,7 @@ int sar_set_lease(sar *s, uint64_t lease)
 static int lease_command(sar *s, struct session_request *request, struct mux_result *result)
 {
 	for (int i = 0;; i++) {
-		int r = handle_call(s, request, NULL, 0, HANDLE_CALL_NS, result);
+		int r = run_request(s, request, NULL, 0, HANDLE_CALL_NS, result);
 		if (r != -EAGAIN || i == LEASE_TRIES)
 			return r;
 		if (interrupt_wanted())

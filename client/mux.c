@@ -67,31 +67,6 @@ void mux_result_free(struct mux_result *result)
 	result->items = NULL;
 }
 
-static struct mux_call *mux_call_new(const struct session_request *request, size_t item_bytes)
-{
-	struct mux_call *call = calloc(1, sizeof(*call) + sizeof(*call->wake));
-	if (!call)
-		return NULL;
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	call->wake = (pthread_cond_t *)(call + 1);
-	pthread_cond_init(call->wake, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	call->op = request->op;
-	call->pin = request->pin;
-	call->result.item_bytes = item_bytes;
-	return call;
-}
-
-static void mux_call_free(struct mux_call *call)
-{
-	mux_result_free(&call->result);
-	if (call->wake)
-		pthread_cond_destroy(call->wake);
-	free(call);
-}
-
 static struct mux_call **mux_bucket(const struct mux *m, uint32_t seq)
 {
 	return &m->bucket[seq & (m->buckets - 1)];
@@ -152,25 +127,40 @@ void mux_fini(struct mux *m)
 		while (m->bucket[i]) {
 			struct mux_call *call = m->bucket[i];
 			m->bucket[i] = call->next;
-			mux_call_free(call);
+			mux_result_free(&call->result);
+			free(call);
 		}
 	}
 	free(m->bucket);
 	pthread_mutex_destroy(&m->lock);
 }
 
-/* Under lock: ends a call, and wakes its caller. */
+/* Whether it is not to wait any more. */
+static bool mux_waiter_ended(const struct mux *m, const struct mux_waiter *w)
+{
+	return w->waits && atomic_load_explicit(&m->ended, memory_order_relaxed);
+}
+
+/* Under lock. */
+static void mux_wake(struct mux_waiter *w)
+{
+	w->woken = true;
+	pthread_cond_signal(&w->wake);
+}
+
+/* Under lock: ends a call, and wakes who waits for it. */
 static void mux_end(struct mux *m, struct mux_call *call)
 {
 	mux_unlink(m, call);
 	call->done = true;
+	if (call->waiter)
+		mux_wake(call->waiter);
 	if (call->ended) {
 		call->ended(call);
 	} else if (call->abandoned) {
 		m->late(m->owner, call->op, call->pin, &call->result);
-		mux_call_free(call);
-	} else {
-		pthread_cond_signal(call->wake);
+		mux_result_free(&call->result);
+		free(call);
 	}
 }
 
@@ -216,8 +206,8 @@ void mux_end_waits(struct mux *m)
 	pthread_mutex_lock(&m->lock);
 	atomic_store(&m->ended, true);
 	eventfd_write(m->wake_fd, 1); /* wakes polling threads */
-	for (struct mux_call *call = m->sleepers; call; call = call->after)
-		pthread_cond_signal(call->wake);
+	for (struct mux_waiter *w = m->sleepers; w; w = w->after)
+		pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -243,9 +233,9 @@ int mux_reopen(struct mux *m, int fd)
 /* Under lock: a sleeping thread may become the reader. */
 static void mux_hand_over(struct mux *m)
 {
-	for (struct mux_call *call = m->sleepers; call; call = call->after) {
-		if (!call->done) {
-			pthread_cond_signal(call->wake);
+	for (struct mux_waiter *w = m->sleepers; w; w = w->after) {
+		if (!w->woken) {
+			pthread_cond_signal(&w->wake);
 			return;
 		}
 	}
@@ -355,15 +345,15 @@ static void mux_dispatch(struct mux *m, struct mux_packet *packet)
 }
 
 /* Until the socket is ready, the time is over, or nobody is to wait any more. */
-static void mux_poll(struct mux *m, const struct mux_call *call, short events, int64_t deadline_ns)
+static void mux_poll(struct mux *m, const struct mux_waiter *w, short events, int64_t deadline_ns)
 {
 	struct pollfd on[2] = {{.fd = m->fd, .events = events},
 			       {.fd = m->wake_fd, .events = POLLIN}};
-	poll(on, mux_waits(call->op) ? 2 : 1, deadline_poll_ms(interrupt_until(deadline_ns)));
+	poll(on, w->waits ? 2 : 1, deadline_poll_ms(interrupt_until(deadline_ns)));
 }
 
 /* Under lock, which is given up while it reads: waits for a packet, takes all that are there. */
-static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline_ns)
+static void mux_read(struct mux *m, const struct mux_waiter *own, int64_t deadline_ns)
 {
 	struct mux_packet packet;
 	uint32_t epoch = atomic_load(&m->epoch);
@@ -374,7 +364,7 @@ static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline
 	pthread_mutex_lock(&m->lock);
 	while (r == 0) {
 		mux_dispatch(m, &packet);
-		if (own->done)
+		if (own->woken)
 			break;
 		r = mux_receive(m, &packet);
 	}
@@ -384,28 +374,28 @@ static void mux_read(struct mux *m, const struct mux_call *own, int64_t deadline
 }
 
 /* Under lock. */
-static void mux_sleep(struct mux *m, struct mux_call *call, int64_t deadline_ns)
+static void mux_sleep(struct mux *m, struct mux_waiter *w, int64_t deadline_ns)
 {
-	if (mux_ended(m, call->op)) /* woken already, or never */
+	if (mux_waiter_ended(m, w)) /* woken already, or never */
 		return;
-	call->before = NULL;
-	call->after = m->sleepers;
+	w->before = NULL;
+	w->after = m->sleepers;
 	if (m->sleepers)
-		m->sleepers->before = call;
-	m->sleepers = call;
+		m->sleepers->before = w;
+	m->sleepers = w;
 	deadline_ns = interrupt_until(deadline_ns);
 	if (deadline_ns == DEADLINE_NEVER) {
-		pthread_cond_wait(call->wake, &m->lock);
+		pthread_cond_wait(&w->wake, &m->lock);
 	} else {
 		struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
-		pthread_cond_timedwait(call->wake, &m->lock, &until);
+		pthread_cond_timedwait(&w->wake, &m->lock, &until);
 	}
-	if (call->before)
-		call->before->after = call->after;
+	if (w->before)
+		w->before->after = w->after;
 	else
-		m->sleepers = call->after;
-	if (call->after)
-		call->after->before = call->before;
+		m->sleepers = w->after;
+	if (w->after)
+		w->after->before = w->before;
 }
 
 static void mux_add_fd(struct msghdr *message, union mux_control *control, int fd)
@@ -440,60 +430,6 @@ static int mux_send(const struct mux *m, struct session_request *request,
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -ENOTCONN;
 }
 
-/* Under lock, which is given up while the socket is full: a request goes to the peer that its call
- * is about, or nowhere. */
-static int mux_write(struct mux *m, const struct mux_call *call, struct session_request *request,
-		     const struct mux_tail *tail, int64_t deadline_ns)
-{
-	while (!call->done) {
-		int r = mux_send(m, request, tail);
-		if (r != -EAGAIN)
-			return r;
-		if (deadline_left(deadline_ns) == 0)
-			return -ETIMEDOUT;
-		if (mux_ended(m, call->op))
-			return -ESHUTDOWN;
-		pthread_mutex_unlock(&m->lock);
-		mux_poll(m, call, POLLOUT, deadline_ns);
-		bool interrupted = interrupt_wanted();
-		pthread_mutex_lock(&m->lock);
-		if (interrupted)
-			return -EINTR;
-	}
-	return call->error;
-}
-
-/* Under lock: the answer, or leaves the call behind for mux_dispatch. */
-static int mux_finish(struct mux *m, struct mux_call *call, struct mux_result *out)
-{
-	if (!call->done) {
-		call->abandoned = true;
-		out->abandoned = true;
-		if (interrupt_seen())
-			return -EINTR;
-		return mux_ended(m, call->op) ? -ESHUTDOWN : -ETIMEDOUT;
-	}
-	int error = call->error;
-	if (error == 0) {
-		*out = call->result;
-		out->epoch = call->epoch;
-		call->result.fds = 0;
-		call->result.items = NULL;
-	}
-	mux_call_free(call);
-	return error;
-}
-
-static int mux_give_up(struct mux *m, struct mux_call *call, int error)
-{
-	if (error == -ENOTCONN && !call->done) /* else it was another socket's */
-		mux_fail(m, error);
-	if (!call->done)
-		mux_unlink(m, call);
-	mux_call_free(call);
-	return error;
-}
-
 /* Under lock, which is given up while it asks. Another thread reads meanwhile. */
 static bool mux_interrupted(struct mux *m)
 {
@@ -507,61 +443,88 @@ static bool mux_interrupted(struct mux *m)
 	return wanted;
 }
 
-static int mux_exchange(struct mux *m, struct session_request *request, const struct mux_tail *tail,
-			size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
+void mux_waiter_init(struct mux_waiter *w)
 {
-	struct mux_call *call = mux_call_new(request, item_bytes);
-	if (!call)
-		return -ENOMEM;
-	request->magic = SESSION_MAGIC;
-	request->version = SESSION_VERSION;
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void mux_waiter_fini(struct mux *m, struct mux_waiter *w)
+{
+	pthread_mutex_lock(&m->lock); /* who ends its last call may still be in mux_end */
+	pthread_mutex_unlock(&m->lock);
+	pthread_cond_destroy(&w->wake);
+}
+
+bool mux_wait(struct mux *m, struct mux_waiter *w, int64_t deadline_ns)
+{
 	pthread_mutex_lock(&m->lock);
-	mux_link(m, call);
-	request->seq = call->seq;
-	int r = mux_error(m);
-	if (r == 0)
-		r = mux_write(m, call, request, tail, deadline_ns);
-	if (r < 0) {
-		r = mux_give_up(m, call, r);
-	} else {
-		do { /* what is there is read even when it is found late */
-			if (m->reading)
-				mux_sleep(m, call, deadline_ns);
-			else
-				mux_read(m, call, deadline_ns);
-		} while (!call->done && !mux_ended(m, call->op) && deadline_left(deadline_ns) > 0 &&
-			 !mux_interrupted(m));
-		r = mux_finish(m, call, out);
+	while (!w->woken) { /* what is there is read even when it is found late */
+		if (m->reading)
+			mux_sleep(m, w, deadline_ns);
+		else
+			mux_read(m, w, deadline_ns);
+		if (!w->woken && (mux_waiter_ended(m, w) || deadline_left(deadline_ns) == 0 ||
+				  mux_interrupted(m)))
+			break;
 	}
+	bool woken = w->woken;
+	w->woken = false;
 	if (!m->reading)
 		mux_hand_over(m);
 	pthread_mutex_unlock(&m->lock);
-	return r;
+	return woken;
+}
+
+void mux_wait_room(struct mux *m, const struct mux_waiter *w, int64_t deadline_ns)
+{
+	mux_poll(m, w, POLLOUT, deadline_ns);
+}
+
+static int mux_words(int error)
+{
+	switch (error) {
+	case -ENOTCONN:
+		return error_set(error, "no control on this node: start sarissa-control");
+	case -EPROTO:
+		return error_set(error, "the node's control process sent an answer that makes no "
+					"sense: use libraries and node of one version");
+	case -ETIMEDOUT:
+		return error_set(error, "the node's control process does not answer in time: see "
+					"whether it runs with 'sarissa doctor'");
+	case -EINTR:
+		return error_set(error, INTERRUPT_TEXT);
+	case -ENOMEM:
+		return error_set(error, "out of memory");
+	default:
+		return error;
+	}
 }
 
 int mux_call(struct mux *m, struct session_request *request, const struct mux_tail *tail,
 	     size_t item_bytes, int64_t deadline_ns, struct mux_result *out)
 {
-	memset(out, 0, sizeof(*out));
-	int r = mux_exchange(m, request, tail, item_bytes, deadline_ns, out);
-	switch (r) {
-	case -ENOTCONN:
-		return error_set(r, "no control on this node: start sarissa-control");
-	case -EPROTO:
-		return error_set(r, "the node's control process sent an answer that makes no "
-				    "sense: use libraries and node of one version");
-	case -ETIMEDOUT:
-		return error_set(r, "the node's control process does not answer in time: see "
-				    "whether it runs with 'sarissa doctor'");
-	case -ESHUTDOWN:
-		return error_set(r, MUX_ENDED_TEXT);
-	case -EINTR:
-		return error_set(r, INTERRUPT_TEXT);
-	case -ENOMEM:
-		return error_set(r, "out of memory");
-	default:
-		return r;
-	}
+	struct mux_waiter w = {.waits = false};
+	struct mux_call call = {.waiter = &w};
+	int r;
+	mux_waiter_init(&w);
+	while ((r = mux_submit(m, &call, request, tail, item_bytes)) == -EAGAIN &&
+	       deadline_left(deadline_ns) > 0 && !interrupt_wanted())
+		mux_wait_room(m, &w, deadline_ns);
+	if (r == 0 && !mux_wait(m, &w, deadline_ns) && mux_drop(m, &call))
+		r = -EAGAIN;
+	if (r == -EAGAIN)
+		r = interrupt_seen() ? -EINTR : -ETIMEDOUT;
+	if (r == 0)
+		r = call.error;
+	if (r < 0)
+		mux_result_free(&call.result);
+	*out = r < 0 ? (struct mux_result){0} : call.result;
+	mux_waiter_fini(m, &w);
+	return mux_words(r);
 }
 
 int mux_post(struct mux *m, struct session_request *request)
@@ -599,15 +562,16 @@ int mux_submit(struct mux *m, struct mux_call *call, struct session_request *req
 /* Under lock: in the place of one whose sender has left. Without memory its pin is lost. */
 static void mux_stand_in(struct mux *m, const struct mux_call *call)
 {
-	struct session_request request = {.op = call->op, .pin = call->pin};
-	struct mux_call *late = mux_call_new(&request, call->result.item_bytes);
+	struct mux_call *late = calloc(1, sizeof(*late));
 	if (!late)
 		return;
 	struct mux_call **at = mux_bucket(m, call->seq);
-	late->seq = call->seq;
-	late->epoch = call->epoch;
-	late->abandoned = true;
-	late->next = *at;
+	*late = (struct mux_call){.next = *at,
+				  .op = call->op,
+				  .pin = call->pin,
+				  .seq = call->seq,
+				  .epoch = call->epoch,
+				  .abandoned = true};
 	*at = late;
 	m->calls++;
 }

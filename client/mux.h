@@ -3,10 +3,10 @@
  * Many calls under way on one socket to the node's control process, each with its own time limit.
  *
  * A request gets a sequence number; replies may come in any order. There is no thread of our own:
- * among the callers that wait, one reads the socket and wakes the others as their replies arrive;
- * when it has its own it hands the reading over to another. A caller whose time is over leaves its
- * call behind as abandoned: when the reply comes after all, late() undoes what the node did.
- * Calls of a queue (queue.h) have no caller that waits: the thread that reads ends them.
+ * among the threads that wait, one reads the socket and wakes the others as their replies arrive;
+ * when it has its own it hands the reading over to another. The thread that reads ends the calls of
+ * all. A CREATE that is dropped leaves a stand-in behind: when the reply comes after all, late()
+ * undoes what the node did.
  *
  * Any thread may call. Once the peer has died or has sent nonsense every call, present and future,
  * ends with the same error, until mux_reopen brings another socket.
@@ -33,8 +33,6 @@ struct mux_result {
 	size_t item_bytes;
 	size_t items_count;
 	size_t items_room;
-	bool abandoned; /* -ETIMEDOUT, -ESHUTDOWN: an answer may still come, and late() will have it
-			 */
 	uint32_t epoch; /* of the socket that the answer came from */
 	bool retried;	/* an earlier control was sent the request as well */
 };
@@ -45,21 +43,27 @@ struct mux_tail {
 	int fd;		    /* -1: none; it stays the caller's */
 };
 
+/* A thread that waits for answers. Of its owner, zeroed but for waits. */
+struct mux_waiter {
+	struct mux_waiter *before; /* among the sleepers */
+	struct mux_waiter *after;
+	pthread_cond_t wake;
+	bool woken; /* a call of it has ended. Under lock */
+	bool waits; /* for what may never come: mux_end_waits ends that */
+};
+
 /*
- * One request that is not answered yet. Callers that sleep have theirs in mux_call; an asynchronous
- * one belongs to its sender, who must not touch it between mux_submit and ended (or mux_drop).
+ * One request that is not answered yet. It belongs to its sender, who must not touch it between
+ * mux_submit and its end (or mux_drop). The stand-in of a sender that has left is of mux.
  */
 struct mux_call {
-	struct mux_call *next;	 /* in its bucket */
-	struct mux_call *before; /* among the sleepers */
-	struct mux_call *after;
-	/* Asynchronous: the end of it, called once, under lock, in any thread; it must not call
-	 * back. NULL: a caller sleeps on wake. */
+	struct mux_call *next;	   /* in its bucket */
+	struct mux_waiter *waiter; /* who is woken at the end of it, or NULL */
+	/* The end of it, called once, under lock, in any thread; it must not call back. Or NULL. */
 	void (*ended)(struct mux_call *call);
 	/* The same when an item has come and more may: WATCH. NULL: items are kept until the end.
 	 */
 	void (*more)(struct mux_call *call);
-	pthread_cond_t *wake;
 	struct mux_result result;
 	uint32_t seq;
 	uint32_t pin;
@@ -91,7 +95,7 @@ struct mux {
 	struct mux_call **bucket; /* by sequence number */
 	uint32_t buckets;	  /* a power of two */
 	uint32_t calls;
-	struct mux_call *sleepers;
+	struct mux_waiter *sleepers;
 	struct mux_watch *watches;
 	uint32_t last_seq;
 	bool reading; /* some caller is in recvmsg without the lock */
@@ -109,8 +113,7 @@ int mux_init(struct mux *m, int fd,
 void mux_fini(struct mux *m);
 /* Ends all calls with error. */
 void mux_break(struct mux *m, int error);
-/* Ends the calls that wait for something to happen (mux_waits), now and later: -ESHUTDOWN, and they
- * are left behind as when their time is over. The connection and all other calls go on. */
+/* Ends the waits for what may never happen (mux_waits), now and later. The connection goes on. */
 void mux_end_waits(struct mux *m);
 /* After mux_break, or an error by itself: calls go to the peer of fd, which is taken over, from now
  * on. 0 or -errno. */
@@ -119,17 +122,25 @@ int mux_reopen(struct mux *m, int fd);
 /*
  * Sends request (magic, version and seq are filled in here) with tail (or NULL), and waits for the
  * whole answer until deadline_ns. Returns 0 and sets out (whose reply.status may still be an
- * error), or -ETIMEDOUT, -ESHUTDOWN, -ENOTCONN, -EPROTO, -ENOMEM; then out holds nothing but
- * abandoned.
+ * error), or -ETIMEDOUT, -EINTR, -ENOTCONN, -EPROTO, -ENOMEM; then out is empty.
  * item_bytes: length of what may follow a reply to this request, or 0.
  */
 int mux_call(struct mux *m, struct session_request *request, const struct mux_tail *tail,
 	     size_t item_bytes, int64_t deadline_ns, struct mux_result *out);
 
+void mux_waiter_init(struct mux_waiter *w);
+/* None of its calls is under way. */
+void mux_waiter_fini(struct mux *m, struct mux_waiter *w);
+/* Until a call of the waiter has ended: true. False: the time is over, the thread is interrupted,
+ * or nobody is to wait. It reads for all, or sleeps while another thread does. */
+bool mux_wait(struct mux *m, struct mux_waiter *w, int64_t deadline_ns);
+/* Until the socket has room for a request, or one of those. */
+void mux_wait_room(struct mux *m, const struct mux_waiter *w, int64_t deadline_ns);
+
 /*
  * Sends request without waiting for anything; call->ended hears how it ends. call is zeroed but for
- * ended and more. item_bytes as in mux_call. 0; -EAGAIN: the socket is full, -ENOTCONN: there is
- * none; then ended is not called for it.
+ * waiter, ended and more. item_bytes as in mux_call. 0; -EAGAIN: the socket is full, -ENOTCONN:
+ * there is none; then ended is not called for it.
  */
 int mux_submit(struct mux *m, struct mux_call *call, struct session_request *request,
 	       const struct mux_tail *tail, size_t item_bytes);

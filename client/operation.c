@@ -6,11 +6,11 @@
 #include "error.h"
 #include "get.h"
 #include "internal/group.h"
-#include "queue.h"
+#include "run.h"
 
 #define OP_GRACE_NS	     1000000000 /* control has the first word at a wait's end */
-#define OP_SHORT_LIFETIME_NS 1000000000 /* handle.c: a request that ends each control it meets */
-#define OP_SHORT_RUNS_MAX    5
+#define OP_SHORT_LIFETIME_NS 1000000000 /* a request that ends each control it meets */
+#define OP_SHORT_RUNS_MAX    5		/* must not meet many */
 
 int64_t op_until(int64_t timeout_ns)
 {
@@ -70,7 +70,9 @@ void op_finish(struct op *op, int result)
 		then(op, result);
 		return;
 	}
-	if (result < 0)
+	if (result < 0 && op->queue->run && !op->parent)
+		error_keep(&op->queue->run->words);
+	else if (result < 0)
 		strncpy(op->detail, sar_error_detail(), sizeof(op->detail) - 1);
 	if (op->parent) {
 		op_part_ended(op);
@@ -188,6 +190,10 @@ static void op_stamp(struct op *op)
 	if (request->op == SESSION_REDUCE)
 		request->reduction.deadline_ns =
 			deadline_rest(op->reduce.how.deadline_ns, op->reduce.began_ns);
+	if (op->kind == OP_ONE && op->retried && op->one.given_ns > 0) {
+		int64_t left_ns = deadline_rest(op->one.given_ns, op->one.began_ns);
+		request->timeout_ns = left_ns > 0 ? left_ns : 1;
+	}
 	if (mux_waits(request->op) || request->op == SESSION_REDUCE) {
 		int64_t until_ns =
 			request->op == SESSION_REDUCE ? op->reduce.until_ns : op->until_ns;
@@ -206,6 +212,11 @@ static void op_stamp(struct op *op)
 static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_PUT_MAX])
 {
 	*tail = (struct mux_tail){.fd = -1};
+	if (op->kind == OP_ONE) {
+		if (op->one.tail)
+			*tail = *op->one.tail;
+		return;
+	}
 	switch (op->request.op) {
 	case SESSION_PUT:
 		tail->bytes = (struct iovec){room, op->put.size};
@@ -227,12 +238,14 @@ static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_P
 	}
 }
 
-static size_t op_item_bytes(uint16_t op)
+static size_t op_item_bytes(const struct op *own)
 {
-	return op == SESSION_STAT || op == SESSION_WATCH ? sizeof(struct session_object)
-	       : op == SESSION_REDUCED			 ? sizeof(struct session_sources)
-	       : op == SESSION_GROUP			 ? sizeof(struct group_answer)
-							 : 0;
+	uint16_t op = own->request.op;
+	return own->kind == OP_ONE			   ? own->one.item_bytes
+	       : op == SESSION_STAT || op == SESSION_WATCH ? sizeof(struct session_object)
+	       : op == SESSION_REDUCED			   ? sizeof(struct session_sources)
+	       : op == SESSION_GROUP			   ? sizeof(struct group_answer)
+							   : 0;
 }
 
 int op_send(struct op *op)
@@ -253,9 +266,10 @@ int op_send(struct op *op)
 	op_stamp(op);
 	op_tail(op, &tail, room);
 	mux_result_free(&op->call.result);
-	op->call = (struct mux_call){.ended = op_ended,
+	op->call = (struct mux_call){.waiter = q->run ? &q->run->waiter : NULL,
+				     .ended = op_ended,
 				     .more = op->kind == SAR_OP_WATCH ? op_more : NULL};
-	r = mux_submit(&q->s->mux, &op->call, &op->request, &tail, op_item_bytes(op->request.op));
+	r = mux_submit(&q->s->mux, &op->call, &op->request, &tail, op_item_bytes(op));
 	if (r < 0)
 		return r; /* it stays where it is */
 	op_list_remove(&q->pending, op);
@@ -293,6 +307,17 @@ static void op_hold(struct op *op)
 	queue_due(q, op, op->until_ns);
 }
 
+/* The node's words, and whose parts of the directory are missing. */
+static void op_refused(const struct op *op, int status)
+{
+	const struct mux_result *result = &op->call.result;
+	const struct session_object *object = result->items;
+	error_set_text(status, result->reply.text, sizeof(result->reply.text));
+	for (size_t i = 0; result->item_bytes == sizeof(*object) && i < result->items_count; i++)
+		if (object[i].flags & SESSION_OBJECT_MISSING)
+			error_set_node(object[i].holder[0].node);
+}
+
 void op_answered(struct op *op)
 {
 	struct sar_queue *q = op->queue;
@@ -313,14 +338,14 @@ void op_answered(struct op *op)
 		op_broken(op, error_set(status, "the node's control process sent an answer that "
 						"makes no sense: use libraries and node of one "
 						"version"));
-	} else if (status == -EAGAIN && !op_group_refuses(op)) {
+	} else if (status == -EAGAIN && !q->run && !op_group_refuses(op)) {
 		op_hold(op);
 	} else {
 		q->freed++;
 		if (status > 0)
 			status = -EPROTO;
 		if (status < 0)
-			error_set_text(status, reply->text, sizeof(reply->text));
+			op_refused(op, status);
 		op->step(op, status);
 	}
 }
@@ -328,6 +353,10 @@ void op_answered(struct op *op)
 void op_pinless(struct op *op, op_step *step)
 {
 	struct sar_queue *q = op->queue;
+	if (q->run) {
+		op->got(op, error_set(-EMFILE, HANDLE_PINLESS_TEXT, SESSION_PINS));
+		return;
+	}
 	op->step = step;
 	op->state = OP_PINLESS;
 	op_list_add(&q->pinless, op);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "create.h"
 #include "error.h"
-#include "handle.h"
+#include "run.h"
 #include "interrupt.h"
 #include "lease.h"
 #include "put_options.h"
@@ -193,7 +193,7 @@ static int put_whole(struct put *p)
 	request.meta = p->meta;
 	request.generation = leases_current(&p->s->leases);
 	if (r == 0)
-		r = handle_call(p->s, &request, &tail, 0, HANDLE_CALL_NS, &result);
+		r = run_request(p->s, &request, &tail, 0, HANDLE_CALL_NS, &result);
 	if (r < 0)
 		return r;
 	mux_result_free(&result);

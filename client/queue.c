@@ -141,12 +141,13 @@ void queue_flush(struct sar_queue *q)
 	bool full = false;
 	while (q->pending.first && !full) {
 		if (handle_lost(q->s)) {
-			queue_lost(q);
+			if (!q->run)
+				queue_lost(q);
 			return;
 		}
 		full = op_send(q->pending.first) == -EAGAIN;
 	}
-	if (full != q->full)
+	if (full != q->full && !q->run)
 		mux_watch_writable(&q->s->mux, &q->watch, full);
 	q->full = full;
 }
@@ -234,7 +235,8 @@ static void queue_times(struct sar_queue *q)
 /* sar_end_waits. */
 static void queue_end_waits(struct sar_queue *q)
 {
-	epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, q->s->mux.wake_fd, NULL);
+	if (!q->run)
+		epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, q->s->mux.wake_fd, NULL);
 	q->ended = true;
 	for (unsigned i = 0; i < q->fresh; i++) {
 		struct op *op = &q->op[i];
@@ -269,13 +271,12 @@ static unsigned queue_harvest(struct sar_queue *q, sar_completion *out, unsigned
 	return count;
 }
 
-/* Under lock: does what there is to do, and takes completions. */
-static unsigned queue_turn(struct sar_queue *q, sar_completion *out, unsigned room)
+unsigned queue_turn(struct sar_queue *q, sar_completion *out, unsigned room)
 {
 	queue_hush(q);
 	if (atomic_load(&q->s->mux.ended) && !q->ended)
 		queue_end_waits(q);
-	if (q->out > 0 || atomic_load(&q->armed) > 0)
+	if (!q->run && (q->out > 0 || atomic_load(&q->armed) > 0))
 		mux_pump(&q->s->mux, QUEUE_PACKETS);
 	q->freed = 0;
 	queue_answers(q);
@@ -397,14 +398,19 @@ static void queue_free(struct sar_queue *q)
 		close(q->event_fd);
 	if (q->timer_fd >= 0)
 		close(q->timer_fd);
-	free(q->op);
-	free(q->user);
-	free(q->heap);
+	queue_memory_free(q);
 	free(q);
 }
 
+void queue_memory_free(struct sar_queue *q)
+{
+	free(q->op);
+	free(q->user);
+	free(q->heap);
+}
+
 /* Memory of an operation that is never used is never touched. */
-static int queue_memory(struct sar_queue *q, unsigned capacity)
+int queue_memory(struct sar_queue *q, unsigned capacity)
 {
 	q->capacity = capacity;
 	q->users = 16;
@@ -416,20 +422,10 @@ static int queue_memory(struct sar_queue *q, unsigned capacity)
 	return q->op && q->user && q->heap ? 0 : error_set(-ENOMEM, "out of memory");
 }
 
-int sar_queue_open(sar *s, unsigned capacity, sar_queue **out)
+void queue_init(struct sar_queue *q, struct sar *s)
 {
-	int r = handle_check(s);
-	if (r < 0)
-		return r;
-	if (!out || capacity == 0 || capacity > QUEUE_CAPACITY_MAX)
-		return error_set(-EINVAL, "sar_queue_open: a queue is for 1 to %d operations",
-				 QUEUE_CAPACITY_MAX);
-	struct sar_queue *q = calloc(1, sizeof(*q));
-	if (!q)
-		return error_set(-ENOMEM, "out of memory");
-	q->s = s;
-	q->epoll_fd = q->event_fd = q->timer_fd = -1;
-	q->timer_ns = DEADLINE_NEVER;
+	*q = (struct sar_queue){
+		.s = s, .epoll_fd = -1, .event_fd = -1, .timer_fd = -1, .timer_ns = DEADLINE_NEVER};
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_mutex_init(&q->signal_lock, NULL);
 	op_list_init(&q->pending);
@@ -438,6 +434,20 @@ int sar_queue_open(sar *s, unsigned capacity, sar_queue **out)
 	op_list_init(&q->working);
 	op_list_init(&q->done);
 	op_list_init(&q->watching);
+}
+
+int sar_queue_open(sar *s, unsigned capacity, sar_queue **out)
+{
+	int r = handle_check(s);
+	if (r < 0)
+		return r;
+	if (!out || capacity == 0 || capacity > QUEUE_CAPACITY_MAX)
+		return error_set(-EINVAL, "sar_queue_open: a queue is for 1 to %d operations",
+				 QUEUE_CAPACITY_MAX);
+	struct sar_queue *q = malloc(sizeof(*q));
+	if (!q)
+		return error_set(-ENOMEM, "out of memory");
+	queue_init(q, s);
 	r = queue_memory(q, capacity);
 	if (r == 0)
 		r = queue_descriptors(q);
@@ -468,8 +478,7 @@ static void queue_unlink(struct sar_queue *q)
 	pthread_mutex_unlock(&s->queues_lock);
 }
 
-/* What the operations have got goes back. */
-static void queue_drop(struct sar_queue *q)
+void queue_drop(struct sar_queue *q)
 {
 	for (unsigned i = 0; i < q->fresh; i++) {
 		struct op *op = &q->op[i];

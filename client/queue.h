@@ -3,7 +3,7 @@
  * What a sar_queue is: a pool of operations of fixed size, each a small state machine that sends
  * one request after the other and never waits. Any thread may call; all of a queue but what mux
  * hands over is under its lock. Nothing here sleeps but sar_poll_wait, which uses sar_fd as
- * everybody can.
+ * everybody can. A call that waits has a queue without descriptors (run.h).
  *
  *   free -> pending (a request waits to be sent) -> out (control has it) -> answered -> its step:
  *        pending again, or working (bytes are copied, some in each turn), or pinless (an answer
@@ -22,6 +22,8 @@ enum { QUEUE_CAPACITY_MAX = 65536 };
 /* Those that the node has refused are tried again as others are answered, and some every so often.
  */
 #define QUEUE_HELD_NS 10000000
+
+enum { OP_ONE = 0 }; /* op.kind, no enum sar_op: one request of run_request */
 
 enum op_state {
 	OP_FREE,
@@ -75,9 +77,10 @@ struct op {
 	uint16_t kind;	  /* enum sar_op */
 	uint8_t state;
 	uint8_t short_runs;
-	unsigned left; /* parts that have not ended */
-	bool settled;  /* its parts have decided how it ends */
-	bool walked;   /* somebody goes through its parts */
+	uint8_t missed; /* of a GET: objects in a row that had gone before they were pinned */
+	unsigned left;	/* parts that have not ended */
+	bool settled;	/* its parts have decided how it ends */
+	bool walked;	/* somebody goes through its parts */
 	bool nowait;
 	bool retried;	/* an earlier control was sent the request as well */
 	bool whole;	/* of a GET: all bytes */
@@ -103,6 +106,12 @@ struct op {
 			unsigned count, restarts; /* of an allreduce */
 			int64_t until_ns, began_ns;
 		} reduce;
+		struct op_one {
+			const struct mux_tail *tail; /* or NULL */
+			size_t item_bytes;
+			struct mux_result *out;
+			int64_t given_ns, began_ns; /* its timeout, and since when */
+		} one;
 		struct op_gather {
 			const sar_id *ids;
 			sar_buffer *out;
@@ -128,6 +137,7 @@ struct sar_queue {
 	struct sar *s;
 	struct sar_queue *next;
 	pthread_mutex_t lock;
+	struct run *run; /* the call that it is for; NULL: it is a user's */
 	struct mux_watch watch;
 	int epoll_fd, event_fd, timer_fd;
 	pthread_mutex_t signal_lock;
@@ -164,7 +174,16 @@ void queue_user_add(struct sar_queue *q, struct op *op);
 void queue_user_remove(struct op *op);
 struct op *queue_user_find(struct sar_queue *q, struct op *after, uint64_t user_data);
 
-/* queue.c. Under lock but the first two. */
+/* queue.c. Under lock but the first four, and queue_drop. */
+/* Empty, without memory for operations and without descriptors. */
+void queue_init(struct sar_queue *q, struct sar *s);
+/* 0 or -ENOMEM; then queue_memory_free as well. */
+int queue_memory(struct sar_queue *q, unsigned capacity);
+void queue_memory_free(struct sar_queue *q);
+/* Does what there is to do, and takes completions: how many. */
+unsigned queue_turn(struct sar_queue *q, sar_completion *out, unsigned room);
+/* What the operations have got goes back. */
+void queue_drop(struct sar_queue *q);
 /* Makes the queue's descriptor readable. Any thread, no lock. */
 void queue_signal(struct sar_queue *q);
 /* Of all queues of the handle. */
@@ -244,7 +263,9 @@ void op_put_abort(struct op *op, int result);
 struct op *queue_take_parts(struct sar_queue *q, struct op *parent, unsigned count);
 void op_gather_begin(struct op *op);
 void op_reduce_begin(struct op *op, op_step *begun);
+/* It is begun: waits for its end, or ends now. */
 void op_reduce_begun(struct op *op, int status);
+void op_reduce_left(struct op *op, int status);
 void op_allreduce_begin(struct op *op);
 /* A part has ended. */
 void op_part_ended(struct op *part);

@@ -12,6 +12,8 @@
 #include "get.h"
 #include "queue.h"
 
+enum { GET_MISSES = 64 }; /* in a row: then the answers do not fit the table */
+
 static void get_begin(struct op *op, int status);
 
 static void get_release(struct op *op)
@@ -53,6 +55,16 @@ static bool get_pin_holds(struct op *op, uint32_t pin)
 	       !handle_replaced(s);
 }
 
+/* The object has gone since the node answered. */
+static void get_missed(struct op *op)
+{
+	if (++op->missed < GET_MISSES)
+		get_begin(op, 0);
+	else
+		op->got(op, error_set(-EPROTO, "the node's answers do not fit its object table: "
+					       "use libraries and node of one version"));
+}
+
 static void get_pin(struct op *op, int status)
 {
 	struct sar *s = op->queue->s;
@@ -62,7 +74,7 @@ static void get_pin(struct op *op, int status)
 	} else if (!get_pin_holds(op, pin)) {
 		handle_give_pin(s, pin);
 		op->buffer = (sar_buffer){0};
-		get_begin(op, 0);
+		get_missed(op);
 	} else if (op->whole && op->buffer.ready < op->buffer.size) {
 		get_release(op);
 		op->got(op, error_set(-EPROTO, "the node ended a get too early: use libraries and "
@@ -118,6 +130,7 @@ void op_get(struct op *op, bool whole, op_step *got)
 {
 	op->whole = whole;
 	op->got = got;
+	op->missed = 0;
 	get_begin(op, 0);
 }
 

@@ -196,6 +196,16 @@ static void reduce_await(struct op *op, int64_t until_ns)
 	op_request(op, reduce_ended);
 }
 
+void op_reduce_left(struct op *op, int status)
+{
+	if (status < 0) {
+		op_fail(op, status);
+		return;
+	}
+	reduce_remember(op);
+	op_finish(op, 0);
+}
+
 void op_reduce_begun(struct op *op, int status)
 {
 	if (status < 0) {

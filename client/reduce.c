@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects made from others: reduce, reduce_sources, reduce_progress. */
 #include <errno.h>
-#include "deadline.h"
-#include "error.h"
-#include "handle.h"
 #include "internal/reduce.h"
 #include "reduce_request.h"
+#include "run.h"
 
 _Static_assert((int)SAR_SUM == REDUCE_SUM && (int)SAR_PROD == REDUCE_PROD &&
 		       (int)SAR_MIN == REDUCE_MIN && (int)SAR_MAX == REDUCE_MAX &&
@@ -59,32 +57,13 @@ int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how
 int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 	       const sar_reduction *how, int64_t timeout_ns)
 {
-	struct session_request request = handle_request(SESSION_REDUCE, &target);
-	struct mux_tail tail = {{(void *)(uintptr_t)sources, sizeof(*sources) * count}, -1};
-	struct mux_result result;
-	int64_t until_ns = DEADLINE_NEVER, began_ns = deadline_now();
-	int r = reduce_check(sources, count, how, timeout_ns);
-	if (r == 0)
-		r = handle_name(&request, name);
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
-	if (timeout_ns != SAR_FOREVER)
-		until_ns = deadline_after(timeout_ns);
-	request.timeout_ns = timeout_ns == SAR_FOREVER ? -1 : timeout_ns;
-	request.flags = how->flags & SAR_REDUCE_SPREAD ? SESSION_FLAG_ALLREDUCE : 0;
-	request.reduction = (struct session_reduction){.op = how->op,
-						       .dtype = how->dtype,
-						       .num = how->num,
-						       .count = count,
-						       .min = how->min,
-						       .deadline_ns = how->deadline_ns};
-	r = handle_call(s, &request, &tail, 0, HANDLE_CALL_NS, &result);
-	if (r < 0)
-		return r;
-	mux_result_free(&result);
-	request.reduction.deadline_ns = how->deadline_ns;
-	reduces_remember(&s->reduces, &request, sources, until_ns, began_ns);
-	return 0;
+	r = submit_reduce_begin(&run.q, target, name, sources, count, how, timeout_ns);
+	return run_end(&run, r, &end);
 }
 
 /* Copies up to room ids of the pages of those that are missing, or are not, after the count ids
@@ -110,7 +89,7 @@ static int reduce_asked(sar *s, struct session_request *request, int64_t timeout
 	int r = handle_check(s); /* in a child no lock may be waited for */
 	if (r < 0)
 		return r;
-	r = handle_call(s, request, NULL, sizeof(struct session_sources), timeout_ns, result);
+	r = run_request(s, request, NULL, sizeof(struct session_sources), timeout_ns, result);
 	memcpy(target.bytes, request->id.bytes, SAR_ID_BYTES);
 	if (r != -ETIMEDOUT && r != -EAGAIN && r != -ENOTCONN && r != -EPROTO && r != -ESHUTDOWN &&
 	    !(r == 0 && request->flags & SESSION_FLAG_PROGRESS))

@@ -358,7 +358,7 @@ int sar_submit_info(sar_queue *q, sar_id id, sar_info *out, uint64_t user_data)
 
 static int submit_reduction(sar_queue *q, uint16_t kind, const sar_id *target, const char *name,
 			    const sar_id *sources, unsigned count, const sar_reduction *how,
-			    int64_t timeout_ns, uint64_t user_data)
+			    int64_t timeout_ns, uint64_t user_data, op_step *begun)
 {
 	struct op *op = NULL;
 	int r = reduce_check(sources, count, how, timeout_ns);
@@ -379,7 +379,7 @@ static int submit_reduction(sar_queue *q, uint16_t kind, const sar_id *target, c
 	if (kind == SAR_OP_ALLREDUCE)
 		op_allreduce_begin(op);
 	else
-		op_reduce_begin(op, op_reduce_begun);
+		op_reduce_begin(op, begun);
 	return queue_leave(q, 0);
 }
 
@@ -388,7 +388,14 @@ int sar_submit_reduce(sar_queue *q, sar_id target, const char *name, const sar_i
 		      uint64_t user_data)
 {
 	return submit_reduction(q, SAR_OP_REDUCE, &target, name, sources, count, how, timeout_ns,
-				user_data);
+				user_data, op_reduce_begun);
+}
+
+int submit_reduce_begin(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
+			unsigned count, const sar_reduction *how, int64_t timeout_ns)
+{
+	return submit_reduction(q, SAR_OP_REDUCE, &target, name, sources, count, how, timeout_ns, 0,
+				op_reduce_left);
 }
 
 int sar_submit_allreduce(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
@@ -396,7 +403,7 @@ int sar_submit_allreduce(sar_queue *q, sar_id target, const char *name, const sa
 			 uint64_t user_data)
 {
 	return submit_reduction(q, SAR_OP_ALLREDUCE, &target, name, sources, count, how, timeout_ns,
-				user_data);
+				user_data, NULL);
 }
 
 int sar_submit_gather(sar_queue *q, const sar_id *ids, unsigned count, int64_t timeout_ns,

@@ -35,7 +35,7 @@ static void goes_as_it_is(void **state)
 	assert_int_equal(c->fake.reduce.reduction.num, 2);
 	assert_int_equal(c->fake.reduce.reduction.count, 3);
 	assert_int_equal(c->fake.reduce.flags, SESSION_FLAG_ALLREDUCE);
-	assert_int_equal(c->fake.reduce.timeout_ns, 5 * ms);
+	assert_in_range(c->fake.reduce.timeout_ns, 1, 5 * ms);
 	assert_string_equal(c->fake.reduce.name, "sum");
 	assert_memory_equal(c->fake.reduce_source, from, sizeof(from));
 	assert_int_equal(sar_reduce_sources(c->s, test_id("sum"), SAR_FOREVER, used, 3), 2);
@@ -56,7 +56,7 @@ static void a_deadline_goes_as_it_is(void **state)
 	assert_int_equal(sar_reduce(c->s, test_id("sum"), "sum", from, 3, &how, 5 * ms), 0);
 	assert_int_equal(c->fake.reduce.reduction.num, 0);
 	assert_int_equal(c->fake.reduce.reduction.min, 2);
-	assert_int_equal(c->fake.reduce.reduction.deadline_ns, 3 * ms);
+	assert_in_range(c->fake.reduce.reduction.deadline_ns, 1, 3 * ms);
 	assert_int_equal(sar_reduce(c->s, test_id("t"), NULL, from, 3, &how, 3 * ms), -EINVAL);
 	assert_non_null(strstr(sar_error_detail(), "not before the timeout"));
 	how.num = 3;
