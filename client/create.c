@@ -7,8 +7,6 @@
 #include "error.h"
 #include "run.h"
 
-enum { CREATE_AHEAD_BYTES = 16 << 20 };
-
 /* A descriptor that may write to the whole store does not outlive this function; one of memory for
  * this object alone is kept for another control. */
 int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *result,
@@ -122,17 +120,6 @@ static struct session_request create_ready(const struct buffer *own, uint64_t re
 bool create_is_staged(sar *s, const sar_buffer *b)
 {
 	return kept_has(&s->kept, buffer_get(b).pin);
-}
-
-int create_publish(sar *s, sar_buffer *b, uint64_t ready)
-{
-	/* answers that nobody reads add up, and another control is met in calls only */
-	if (ready - b->ready >= CREATE_AHEAD_BYTES || handle_check(s) < 0 || handle_replaced(s))
-		return sar_publish(s, b, ready);
-	struct buffer own = buffer_get(b);
-	struct session_request request = create_ready(&own, ready);
-	mux_post(&s->mux, &request);
-	return 0;
 }
 
 int sar_publish(sar *s, sar_buffer *b, uint64_t ready)

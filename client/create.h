@@ -9,10 +9,6 @@
 
 /* Whether it is written in a private staging buffer, from which control copies. */
 bool create_is_staged(sar *s, const sar_buffer *b);
-/* As sar_publish, but it does not wait for each answer, or copy: the client may be some MiB ahead.
- * What fails is found by a later one, or the seal. */
-int create_publish(sar *s, sar_buffer *b, uint64_t ready);
-
 /* Creations whose pins are marked go along to another control. */
 void create_mark(struct sar *s, uint32_t pin);
 void create_unmark(struct sar *s, uint32_t pin);

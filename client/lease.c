@@ -3,21 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "deadline.h"
 #include "error.h"
 #include "run.h"
-#include "interrupt.h"
-#include "lease.h"
 
 struct leases_one {
 	struct leases_one *next;
 	uint64_t number;
 	int64_t ttl_ns;
 };
-
-/* Another thread's call about the same object ends soon. */
-enum { LEASE_TRIES = 100, LEASE_PAUSE_NS = 5000000 };
 
 static void leases_forget(struct leases *l, uint64_t number)
 {
@@ -123,65 +117,35 @@ int sar_set_lease(sar *s, uint64_t lease)
 	return r;
 }
 
-static int lease_command(sar *s, struct session_request *request, struct mux_result *result)
-{
-	for (int i = 0;; i++) {
-		int r = run_request(s, request, NULL, 0, HANDLE_CALL_NS, result);
-		if (r != -EAGAIN || i == LEASE_TRIES)
-			return r;
-		if (interrupt_wanted())
-			return error_set(-EINTR, INTERRUPT_TEXT);
-		nanosleep(&(struct timespec){0, LEASE_PAUSE_NS}, NULL);
-	}
-}
-
-static int lease_about(sar *s, uint16_t op, uint64_t lease, sar_id id, uint32_t flags,
-		       bool *retried)
+static int lease_about(sar *s, uint16_t op, uint64_t lease, sar_id id, bool *retried)
 {
 	struct session_request request = handle_request(op, &id);
-	struct mux_result result;
 	int r = handle_check(s);
 	if (r < 0)
 		return r;
 	request.generation = lease;
-	request.flags = flags;
-	r = lease_command(s, &request, &result);
-	*retried = result.retried;
-	if (r == 0)
-		mux_result_free(&result);
-	return r;
+	return run_command(s, &request, HANDLE_CALL_NS, retried);
 }
 
 int sar_hold(sar *s, uint64_t lease, sar_id id)
 {
 	bool retried;
-	return lease_about(s, SESSION_HOLD, lease, id, 0, &retried);
-}
-
-int lease_join(sar *s, sar_id id)
-{
-	uint64_t lease = leases_current(&s->leases);
-	bool retried;
-	return lease ? lease_about(s, SESSION_HOLD, lease, id, SESSION_FLAG_JOINS, &retried) : 0;
+	return lease_about(s, SESSION_HOLD, lease, id, &retried);
 }
 
 int sar_drop(sar *s, uint64_t lease, sar_id id)
 {
 	bool retried;
-	int r = lease_about(s, SESSION_RELEASE, lease, id, 0, &retried);
+	int r = lease_about(s, SESSION_RELEASE, lease, id, &retried);
 	return r == -ENOENT && retried ? 0 : r;
 }
 
 int sar_expire(sar *s, sar_id id, int64_t ttl_ns)
 {
 	struct session_request request = handle_request(SESSION_EXPIRE, &id);
-	struct mux_result result;
 	int r = handle_check(s);
 	if (r < 0)
 		return r;
 	request.timeout_ns = ttl_ns;
-	r = lease_command(s, &request, &result);
-	if (r == 0)
-		mux_result_free(&result);
-	return r;
+	return run_command(s, &request, HANDLE_CALL_NS, NULL);
 }

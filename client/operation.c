@@ -219,8 +219,9 @@ static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_P
 	}
 	switch (op->request.op) {
 	case SESSION_PUT:
-		tail->bytes = (struct iovec){room, op->put.size};
-		op_put_gather(op, room);
+		tail->bytes = op->put.iov ? (struct iovec){room, op->put.size} : op->put.one;
+		if (op->put.iov)
+			op_put_gather(op, room);
 		break;
 	case SESSION_REDUCE:
 		tail->bytes = (struct iovec){(void *)(uintptr_t)op->reduce.sources,
@@ -297,6 +298,16 @@ static void op_retry(struct op *op)
 	queue_due(q, op, op->until_ns);
 }
 
+/* Whether it is asked again after -EAGAIN. Of a lease: another one's call about the same object
+ * ends soon. */
+static bool op_may_hold(const struct op *op)
+{
+	return op->queue->run
+		       ? op->request.op == SESSION_HOLD || op->request.op == SESSION_RELEASE ||
+				 op->request.op == SESSION_EXPIRE
+		       : !op_group_refuses(op);
+}
+
 static void op_hold(struct op *op)
 {
 	struct sar_queue *q = op->queue;
@@ -338,7 +349,7 @@ void op_answered(struct op *op)
 		op_broken(op, error_set(status, "the node's control process sent an answer that "
 						"makes no sense: use libraries and node of one "
 						"version"));
-	} else if (status == -EAGAIN && !q->run && !op_group_refuses(op)) {
+	} else if (status == -EAGAIN && op_may_hold(op)) {
 		op_hold(op);
 	} else {
 		q->freed++;

@@ -39,6 +39,14 @@ enum op_state {
 
 struct op;
 
+/* Where sar_put_from has its bytes from. Of the caller, who frees block. */
+struct put_source {
+	sar_fill *fill;
+	void *arg;
+	uint8_t *block; /* to compare with an object that is there; NULL: not yet */
+	int given_up;	/* what fill returned */
+};
+
 /* What an operation does next. status: of the answer, 0 or -errno with error_set's words. */
 typedef void op_step(struct op *op, int status);
 
@@ -95,6 +103,7 @@ struct op {
 		struct op_put {
 			const struct iovec *iov; /* NULL: one */
 			struct iovec one;
+			struct put_source *from; /* instead of them, or NULL */
 			unsigned count, turns;
 			unsigned at; /* of iov; and bytes of that element that are done */
 			uint64_t within;

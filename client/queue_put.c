@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PUT, CREATE and SEAL of a queue: what put.c and create.c do, one request after the other. What is
- * under creation has a pin (op->making) and is given up with ABORT when the operation fails.
+ * PUT, CREATE and SEAL, one request after the other. What is under creation has a pin (op->making)
+ * and is given up with ABORT when the operation fails. Where the id is in use already the bytes
+ * decide: when they are the same, the put is done. The other object may still be being written,
+ * here or elsewhere, and may be given up or deleted meanwhile: then it is the put's turn again.
  *
  *   small: PUT -> done, or as large
  *   large: CREATE -> copy (some in each turn, PUBLISH behind it) -> SEAL -> done
@@ -9,13 +11,14 @@
  *            -> HOLD, when a lease is set -> done
  */
 #include <errno.h>
+#include <stdlib.h>
 #include "create.h"
 #include "error.h"
 #include "get.h"
 #include "leases.h"
 #include "queue.h"
 
-#define PUT_PATIENCE_NS (30 * 1000000000ll) /* put.c */
+#define PUT_PATIENCE_NS (30 * 1000000000ll) /* for the next byte of another one's put */
 
 enum {
 	PUT_STEP_BYTES = 1 << 20,
@@ -212,9 +215,21 @@ static void put_published(struct op *op, int status)
 	op_work(op, put_copy);
 }
 
-/* Of the pieces, in order: to the object, or compared with it. Returns how many bytes, at most
- * those of one piece; 0: they differ. */
-static uint64_t put_next(struct op *op, uint8_t *object, bool compare)
+/* From the caller's function. 0: it has given the put up, or the bytes differ. */
+static uint64_t put_fill(struct op *op, uint8_t *object, bool compare)
+{
+	struct op_put *p = &op->put;
+	struct put_source *from = p->from;
+	uint64_t bytes = p->size - p->done < PUT_STEP_BYTES ? p->size - p->done : PUT_STEP_BYTES;
+	uint8_t *to = compare ? from->block : object + p->done;
+	from->given_up = from->fill(from->arg, to, p->done, bytes, !compare);
+	if (from->given_up || (compare && memcmp(object + p->done, to, bytes) != 0))
+		return 0;
+	return bytes;
+}
+
+/* Of the pieces, in order. Returns how many bytes, at most those of one piece; 0: they differ. */
+static uint64_t put_piece(struct op *op, uint8_t *object, bool compare)
 {
 	struct op_put *p = &op->put;
 	const struct iovec *iov = put_iov(op);
@@ -233,9 +248,26 @@ static uint64_t put_next(struct op *op, uint8_t *object, bool compare)
 	if (!compare)
 		memcpy(object + p->done, from, bytes);
 	p->within += bytes;
-	p->done += bytes;
-	op->queue->budget -= bytes < op->queue->budget ? bytes : op->queue->budget;
 	return bytes;
+}
+
+/* To the object, or compared with it. False: they differ, or there are none. */
+static bool put_next(struct op *op, uint8_t *object, bool compare)
+{
+	uint64_t bytes =
+		op->put.from ? put_fill(op, object, compare) : put_piece(op, object, compare);
+	op->put.done += bytes;
+	op->queue->budget -= bytes < op->queue->budget ? bytes : op->queue->budget;
+	return bytes > 0;
+}
+
+static void put_differs(struct op *op)
+{
+	if (op->put.from && op->put.from->given_up)
+		put_fail(op, error_set(-ECANCELED, "the caller gave the put up"));
+	else
+		put_fail(op, error_set(-EEXIST, "exists already with other bytes: use another "
+						"name, or remove that one first"));
 }
 
 /* Readers may have published bytes while the rest is copied. */
@@ -255,16 +287,21 @@ static void put_tell(struct op *op, uint64_t block_bytes)
 static void put_copy(struct op *op, int status)
 {
 	struct op_put *p = &op->put;
-	/* as put.c: what comes from memory comes much faster than links take it */
-	uint64_t block_bytes =
-		create_is_staged(op->queue->s, &op->buffer) ? PUT_STEP_BYTES : p->done / 2;
+	/* what comes from memory comes much faster than links take it */
+	uint64_t block_bytes = p->from || create_is_staged(op->queue->s, &op->buffer)
+				       ? PUT_STEP_BYTES
+				       : p->done / 2;
 	if (block_bytes < PUT_STEP_BYTES)
 		block_bytes = PUT_STEP_BYTES;
 	while (p->done < p->size && op->queue->budget > 0) {
-		put_next(op, op->buffer.data, false);
+		if (!put_next(op, op->buffer.data, false)) {
+			put_differs(op);
+			return;
+		}
 		if (p->done == p->size)
 			break;
-		if (p->done - op->buffer.ready >= PUT_AHEAD_BYTES) {
+		if (p->done - op->buffer.ready >= PUT_AHEAD_BYTES ||
+		    handle_replaced(op->queue->s)) { /* another control is met in requests only */
 			put_slot_request(op, SESSION_PUBLISH, p->done - op->buffer.ready);
 			op->request.watermark = p->published = p->done;
 			op_request(op, put_published);
@@ -332,7 +369,7 @@ static void put_joined(struct op *op, int status)
 		op_finish(op, 0);
 }
 
-/* As lease_join: the lease of the handle holds what was there before, if another one does. */
+/* The lease of the handle holds what was there before, if another one does. */
 static void put_join(struct op *op)
 {
 	uint64_t lease = leases_current(&op->queue->s->leases);
@@ -349,10 +386,16 @@ static void put_join(struct op *op)
 
 static void put_match(struct op *op, int status)
 {
+	struct put_source *from = op->put.from;
+	if (from && !from->block)
+		from->block = malloc(PUT_STEP_BYTES);
+	if (from && !from->block) {
+		put_fail(op, error_set(-ENOMEM, "out of memory"));
+		return;
+	}
 	while (op->put.done < op->put.size && op->queue->budget > 0) {
-		if (put_next(op, op->buffer.data, true) == 0) {
-			put_fail(op, error_set(-EEXIST, "exists already with other bytes: use "
-							"another name, or remove that one first"));
+		if (!put_next(op, op->buffer.data, true)) {
+			put_differs(op);
 			return;
 		}
 	}
@@ -478,7 +521,7 @@ static void put_small(struct op *op, int status)
 void op_put_begin(struct op *op)
 {
 	op->creating = op->aborting = false;
-	if (op->put.size > SESSION_PUT_MAX) {
+	if (op->put.size > SESSION_PUT_MAX || op->put.from) {
 		op_create_begin(op, op->put.size, put_created);
 		return;
 	}

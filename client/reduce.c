@@ -2,8 +2,8 @@
 /* Objects made from others: reduce, reduce_sources, reduce_progress. */
 #include <errno.h>
 #include "internal/reduce.h"
-#include "reduce_request.h"
 #include "run.h"
+#include "submit.h"
 
 _Static_assert((int)SAR_SUM == REDUCE_SUM && (int)SAR_PROD == REDUCE_PROD &&
 		       (int)SAR_MIN == REDUCE_MIN && (int)SAR_MAX == REDUCE_MAX &&

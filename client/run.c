@@ -52,7 +52,12 @@ static void run_interrupt(struct run *run)
 static void run_join(struct run *run)
 {
 	struct op *op = run->q.pending.first;
-	int64_t until_ns = run->interrupted ? run->tidy_ns : op->nowait ? 0 : op->until_ns;
+	/* these do not wait of themselves */
+	bool own = op->kind == SAR_OP_PUT || op->kind == SAR_OP_ALLREDUCE ||
+		   op->kind == SAR_OP_GROUP_PUSH;
+	int64_t until_ns = op->nowait && !own ? 0 : op->until_ns;
+	if (run->interrupted)
+		until_ns = run->tidy_ns;
 	int r = rejoin(run->q.s, op->request.op, until_ns);
 	if (r < 0)
 		op_broken(op, r);
@@ -63,6 +68,8 @@ static void run_wait(struct run *run)
 {
 	struct sar_queue *q = &run->q;
 	int64_t until_ns = q->due > 0 ? q->heap[1]->due_ns : DEADLINE_NEVER;
+	if (q->held.first && q->held_ns < until_ns)
+		until_ns = q->held_ns;
 	if (run->interrupted && run->tidy_ns < until_ns)
 		until_ns = run->tidy_ns;
 	run->waiter.waits = !q->ended;

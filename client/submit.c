@@ -7,7 +7,7 @@
 #include "get.h"
 #include "put_options.h"
 #include "queue.h"
-#include "reduce_request.h"
+#include "submit.h"
 
 /* An operation, under the queue's lock, which is free when there is none. */
 static int submit_begin(sar_queue *q, uint16_t kind, const sar_id *id, const char *name,
@@ -176,6 +176,13 @@ static int submit_pieces(sar_queue *q, sar_id id, const char *name, const struct
 		op->meta = meta;
 	submit_put(op, size);
 	return queue_leave(q, 0);
+}
+
+int submit_put_from(sar_queue *q, sar_id id, const char *name, uint64_t size,
+		    struct put_source *from, const sar_put_options *options)
+{
+	const struct op_put put = {.from = from};
+	return submit_pieces(q, id, name, &put, size, options, 0);
 }
 
 int sar_submit_put_with(sar_queue *q, sar_id id, const char *name, const void *data, uint64_t size,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduces, for the calls that wait and for queues. */
-#ifndef SARISSA_CLIENT_REDUCE_REQUEST_H
-#define SARISSA_CLIENT_REDUCE_REQUEST_H
+/* What calls that wait put into their queues beyond what users do. */
+#ifndef SARISSA_CLIENT_SUBMIT_H
+#define SARISSA_CLIENT_SUBMIT_H
 
-#include "sarissa/sarissa.h"
+#include "queue.h"
 
 /* What the node would not see: the rest it refuses itself. 0 or -EINVAL. */
 int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how,
@@ -11,5 +11,9 @@ int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how
 /* Of a reduce that goes on when the operation has ended. */
 int submit_reduce_begin(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
 			unsigned count, const sar_reduction *how, int64_t timeout_ns);
+
+/* sar_put_from. */
+int submit_put_from(sar_queue *q, sar_id id, const char *name, uint64_t size,
+		    struct put_source *from, const sar_put_options *options);
 
 #endif
