@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "deadline.h"
 #include "rejoin.h"
+#include "run_open.h"
 
 int run_begin(struct run *run, struct sar *s, unsigned capacity)
 {
@@ -109,9 +110,31 @@ int run_end(struct run *run, int r, sar_completion *out)
 {
 	if (r == 0)
 		r = run_on(run, out);
+	else
+		queue_drop(&run->q);
 	mux_waiter_fini(&run->q.s->mux, &run->waiter);
 	if (run->q.op != &run->op)
 		queue_memory_free(&run->q);
+	return r;
+}
+
+int run_open(sar *s, unsigned capacity, struct run **out, sar_queue **q)
+{
+	struct run *run = malloc(sizeof(*run));
+	int r = run ? run_begin(run, s, capacity) : error_set(-ENOMEM, "out of memory");
+	if (r < 0) {
+		free(run);
+		return r;
+	}
+	*out = run;
+	*q = &run->q;
+	return 0;
+}
+
+int run_close(struct run *run, int r, sar_completion *out)
+{
+	r = run_end(run, r, out);
+	free(run);
 	return r;
 }
 

@@ -29,8 +29,8 @@ struct run {
 
 /* A queue for so many operations. 0, -EINVAL in a forked child, or -ENOMEM. */
 int run_begin(struct run *run, struct sar *s, unsigned capacity);
-/* r: of the submission. Runs its operation to the end, or until the thread is interrupted: r, or
- * the result, with its words. */
+/* r: of the submission; below 0: what is under way goes back. Runs its operation to the end, or
+ * until the thread is interrupted: r, or the result, with its words. */
 int run_end(struct run *run, int r, sar_completion *out);
 
 /*

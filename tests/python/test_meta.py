@@ -9,6 +9,7 @@ import pytest
 import sarissa
 from conftest import BUILD
 from sarissa import _sarissa
+from sarissa._waits import finish
 
 NOTE = b"\x01 what its creator says"
 SIZES = (0, 100, 5 << 20)
@@ -30,6 +31,10 @@ def answer(queue):
     return answers[0][1]
 
 
+def got(handle, name):
+    return finish(handle, lambda queue: queue.get(0, name, LIMIT_NS))
+
+
 def here(handle, name):
     """Once the node has noticed that all of it is there."""
     late = time.monotonic() + LIMIT_NS / 1e9
@@ -46,22 +51,22 @@ def test_every_node_gets_them(local, size):
     handles = [_sarissa.Handle(path) for path in local.socket]
     handles[0].put(name, bytes(size), None, NOTE)
     for handle in handles:
-        view = handle.get(name, LIMIT_NS)
+        view = got(handle, name)
         assert view.meta == NOTE and view.nbytes == size
         assert here(handle, name).meta == NOTE, "the next get asks nobody"
         assert handle.info(name)[-1] == NOTE
         assert [one[-1] for one in handle.list(name)] == [NOTE]
     handles[1].delete(name)
     handles[2].put(name, bytes(size))
-    assert handles[0].get(name, LIMIT_NS).meta == b"" and handles[0].info(name)[-1] == b""
+    assert got(handles[0], name).meta == b"" and handles[0].info(name)[-1] == b""
 
 
 def test_a_creation_has_them_before_its_bytes(local):
     writer, reader = _sarissa.Handle(local.socket[0]), _sarissa.Handle(local.socket[1])
     creation = writer.create("meta/creation", 1 << 20, NOTE)
-    assert reader.begin("meta/creation", LIMIT_NS).meta == NOTE
+    assert finish(reader, lambda queue: queue.begin(0, "meta/creation", LIMIT_NS)).meta == NOTE
     creation.seal()
-    assert reader.get("meta/creation", LIMIT_NS).meta == NOTE
+    assert got(reader, "meta/creation").meta == NOTE
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -96,7 +101,7 @@ def test_the_same_bytes_with_other_metadata_are_another_object(local, size, by_q
         for other in (b"\x01 something else", None):
             with pytest.raises(sarissa.Exists, match="other metadata"):
                 put(node, other)
-    assert handles[2].get(name, LIMIT_NS).meta == NOTE
+    assert got(handles[2], name).meta == NOTE
 
 
 def test_what_does_not_fit_is_refused(local):
@@ -105,7 +110,7 @@ def test_what_does_not_fit_is_refused(local):
         with pytest.raises(ValueError, match="metadata"):
             handle.put("meta/refused", b"x", None, meta)
     handle.put("meta/most", b"x", None, b"\x02" * 128)
-    assert handle.get("meta/most", LIMIT_NS).meta == b"\x02" * 128
+    assert got(handle, "meta/most").meta == b"\x02" * 128
 
 
 def test_the_command_shows_them(local):

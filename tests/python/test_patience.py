@@ -19,7 +19,6 @@ SHORT_S = 0.3  # in place of the five seconds, so that the tests need not wait
 def impatient(monkeypatch):
     for module in (sarissa._patience, sarissa.aio):
         monkeypatch.setattr(module, "AFTER_S", SHORT_S)
-    monkeypatch.setattr(sarissa._waits, "FIRST_NS", int(SHORT_S * 1e9))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import time
 
 import pytest
 import sarissa
+from sarissa._waits import finish
 
 
 def test_other_threads_run_while_one_waits(nodes):
@@ -23,6 +24,27 @@ def test_other_threads_run_while_one_waits(nodes):
     waiter.join(60)
     assert got == [b"now"]
     nodes[0].delete("later")
+
+
+def test_a_wait_opens_no_descriptor(nodes):
+    """Its operation lies in a queue without any, in the main thread and in others."""
+    def get():
+        before, during = len(os.listdir("/proc/self/fd")), []
+
+        def look():
+            if not during:
+                during.append(len(os.listdir("/proc/self/fd")))
+                nodes[1].put("descriptors", b"x")
+        view = finish(nodes[0]._open(), lambda queue: queue.get(0, "descriptors", 60 * 10**9), 1, look)
+        assert bytes(view) == b"x" and during == [before]
+        nodes[1].delete("descriptors")
+        ended.append(True)
+    ended = []
+    get()
+    other = threading.Thread(target=get)
+    other.start()
+    other.join(60)
+    assert ended == [True, True]
 
 
 WAITS = """

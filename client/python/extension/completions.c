@@ -3,7 +3,8 @@
  * Queue: operations that are submitted and not waited for. Each has a ticket, the caller's number.
  * poll() and wait() give (ticket, result) of those that have ended; a result is what the blocking
  * call returns, or the exception that it would raise. What C reads or writes until then is kept
- * by the queue, in a dict by ticket.
+ * by the queue, in a dict by ticket. A Queue that is made for a call has one operation, which run()
+ * waits for.
  */
 #include "completions.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_ROOM = 16 };
+enum { POLL_ROOM = 16, CALL_TICKET = 0 };
 static const char KEPT[] = "sarissa.kept";
 
 static void kept_free(struct kept *kept)
@@ -479,17 +480,49 @@ static PyObject *queue_wait(PyObject *object, PyObject *timeout)
 	return list;
 }
 
+/* run(look): the result of the operation of a call, or what it or look() raises, which is called
+ * several times a second. */
+static PyObject *queue_run(PyObject *object, PyObject *look)
+{
+	struct queue *self = (struct queue *)object;
+	PyObject *key = PyLong_FromLong(CALL_TICKET);
+	PyObject *capsule = key ? PyDict_GetItem(self->kept, key) : NULL;
+	struct kept *kept = capsule ? PyCapsule_GetPointer(capsule, KEPT) : NULL;
+	Py_XDECREF(key);
+	if (!kept || !self->run)
+		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no call");
+	sar_completion end = {.id = kept->name.id};
+	PyObject *before = python_look(look);
+	int r;
+	PYTHON_WAIT_BEGIN
+	r = run_close(self->run, 0, &end);
+	PYTHON_WAIT_END(r < 0)
+	python_look(before);
+	self->run = NULL;
+	self->q = NULL;
+	if (r >= 0)
+		return brought(self->handle, &end, kept);
+	struct python_name name = kept->name;
+	name.id = end.id; /* of a gather: the one that has failed */
+	return python_fail(r, &name);
+}
+
+/* (capacity, call): a Queue; call: for one operation of ticket 0, which run() waits for. It has no
+ * descriptor. */
 PyObject *completions_new(PyObject *object, PyObject *args)
 {
 	struct handle *handle = (struct handle *)object;
 	unsigned capacity;
-	if (!PyArg_ParseTuple(args, "I", &capacity) || handle_open(handle) < 0)
+	int call = 0;
+	if (!PyArg_ParseTuple(args, "I|p", &capacity, &call) || handle_open(handle) < 0)
 		return NULL;
 	struct queue *self = (struct queue *)PyType_GenericAlloc((PyTypeObject *)handle->queue, 0);
 	if (!self)
 		return NULL;
 	self->kept = PyDict_New();
-	int r = self->kept ? sar_queue_open(handle->s, capacity, &self->q) : -ENOMEM;
+	int r = !self->kept ? -ENOMEM
+		: call	    ? run_open(handle->s, capacity, &self->run, &self->q)
+			    : sar_queue_open(handle->s, capacity, &self->q);
 	if (r < 0) {
 		if (self->kept)
 			python_fail(r, NULL);
@@ -506,10 +539,19 @@ static void queue_end(void *q)
 	sar_queue_close(q);
 }
 
+/* Of a call that was not run. */
+static void queue_call_end(void *run)
+{
+	sar_completion none;
+	run_close(run, -ECANCELED, &none);
+}
+
 static void queue_dealloc(PyObject *object)
 {
 	struct queue *self = (struct queue *)object;
-	if (self->q)
+	if (self->run)
+		python_end(queue_call_end, self->run);
+	else if (self->q)
 		python_end(queue_end, self->q);
 	Py_XDECREF(self->kept); /* now that nobody uses it */
 	Py_XDECREF((PyObject *)self->handle);
@@ -541,6 +583,7 @@ static PyMethodDef queue_methods[] = {
 	{"fd", queue_fd, METH_NOARGS, NULL},
 	{"poll", queue_poll, METH_NOARGS, NULL},
 	{"wait", queue_wait, METH_O, NULL},
+	{"run", queue_run, METH_O, NULL},
 	{0},
 };
 static PyType_Slot queue_slots[] = {

@@ -5,13 +5,15 @@
 #define SARISSA_CLIENT_PYTHON_EXTENSION_COMPLETIONS_H
 
 #include "python.h"
+#include "run_open.h"
 #include "sarissa/group.h"
 
 struct queue {
 	PyObject object;
 	struct handle *handle;
 	sar_queue *q;
-	PyObject *kept; /* ticket: capsule of struct kept */
+	struct run *run; /* q is its; NULL: q is open until the Queue goes */
+	PyObject *kept;	 /* ticket: capsule of struct kept */
 };
 
 /* What an operation uses until it ends. */

@@ -108,40 +108,6 @@ static PyObject *handle_check_open(PyObject *object, PyObject *none)
 	Py_RETURN_NONE;
 }
 
-typedef int get_function(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
-
-static PyObject *handle_get_by(PyObject *object, PyObject *args, get_function *get)
-{
-	struct handle *self = (struct handle *)object;
-	struct python_name name;
-	sar_buffer buffer = {0};
-	PyObject *given, *view = NULL;
-	long long timeout_ns;
-	if (!PyArg_ParseTuple(args, "OL", &given, &timeout_ns) || handle_open(self) < 0 ||
-	    python_name(given, &name) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = get(self->s, name.id, timeout_ns, &buffer);
-	PYTHON_WAIT_END(r < 0)
-	if (r < 0)
-		python_fail(r, &name);
-	else if (!(view = view_new(self, &buffer)))
-		sar_release(self->s, &buffer);
-	python_name_end(&name);
-	return view;
-}
-
-static PyObject *handle_get(PyObject *self, PyObject *args)
-{
-	return handle_get_by(self, args, sar_get);
-}
-
-static PyObject *handle_begin(PyObject *self, PyObject *args)
-{
-	return handle_get_by(self, args, sar_get_begin);
-}
-
 int python_meta(PyObject *given, sar_put_options *out)
 {
 	char *bytes;
@@ -229,8 +195,6 @@ static PyMethodDef handle_methods[] = {
 	{"end", handle_end, METH_NOARGS, NULL},
 	{"queue", completions_new, METH_VARARGS, NULL},
 	{"here", handle_here, METH_O, NULL},
-	{"get", handle_get, METH_VARARGS, NULL},
-	{"begin", handle_begin, METH_VARARGS, NULL},
 	{"put", handle_put, METH_VARARGS, NULL},
 	{"create", handle_create, METH_VARARGS, NULL},
 	{"delete", handle_delete, METH_O, NULL},

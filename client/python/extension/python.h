@@ -86,6 +86,9 @@ struct python_wait {
 	PyThreadState *thread;
 	struct interrupt before;
 };
+/* What calls of this thread call several times a second from now on, or NULL: when it raises, they
+ * end as with a signal's handler. Returns what it was. */
+PyObject *python_look(PyObject *look);
 void python_wait_begin(struct python_wait *wait);
 void python_wait_end(struct python_wait *wait, bool failed);
 /* Calls end(what) for an object that goes, without the interpreter's lock. An exception that is

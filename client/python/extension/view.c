@@ -48,24 +48,6 @@ static int view_export(PyObject *object, struct python_buffer *out, int flags)
 				 flags);
 }
 
-/* wait(upto, timeout_ns): how many bytes are readable. */
-static PyObject *view_wait(PyObject *object, PyObject *args)
-{
-	struct view *self = (struct view *)object;
-	unsigned long long upto;
-	long long timeout_ns;
-	if (!PyArg_ParseTuple(args, "KL", &upto, &timeout_ns) || handle_open(self->handle) < 0)
-		return NULL;
-	sar_buffer buffer = self->buffer; /* other threads may wait as well */
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_wait(self->handle->s, &buffer, upto, timeout_ns);
-	PYTHON_WAIT_END(r < 0)
-	if (buffer.ready > self->buffer.ready)
-		self->buffer.ready = buffer.ready;
-	return r < 0 ? python_fail(r, NULL) : PyLong_FromUnsignedLongLong(self->buffer.ready);
-}
-
 static PyObject *view_ready(PyObject *object, void *none)
 {
 	return PyLong_FromUnsignedLongLong(((struct view *)object)->buffer.ready);
@@ -134,8 +116,7 @@ static PyObject *view_private(PyObject *object, PyObject *none)
 	return (PyObject *)made;
 }
 
-static PyMethodDef view_methods[] = {
-	{"wait", view_wait, METH_VARARGS, NULL}, {"private", view_private, METH_NOARGS, NULL}, {0}};
+static PyMethodDef view_methods[] = {{"private", view_private, METH_NOARGS, NULL}, {0}};
 static PyGetSetDef view_fields[] = {
 	{"ready", view_ready, NULL, NULL, NULL},     {"nbytes", view_bytes, NULL, NULL, NULL},
 	{"address", view_address, NULL, NULL, NULL}, {"handle", view_handle, NULL, NULL, NULL},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Calls of C that may wait. The interpreter runs on, and the main thread, in which Python runs the
- * handlers of signals, looks at them several times a second (interrupt.h).
+ * handlers of signals, looks at them several times a second (interrupt.h). So does what a caller of
+ * Python wants to do meanwhile, in any thread (python_look).
  */
 #include "python.h"
 
@@ -12,17 +13,41 @@
 enum { WAIT_BRIEF_NS = 500000000 };
 
 static _Thread_local int64_t wait_until_ns; /* 0: without end */
+static _Thread_local PyObject *wait_look;   /* called meanwhile, or NULL */
 
-/* True: a handler has raised, or the time of python_brief is over. */
+PyObject *python_look(PyObject *look)
+{
+	PyObject *before = wait_look;
+	wait_look = look;
+	return before;
+}
+
+static int wait_looked(void)
+{
+	PyObject *look = python_look(NULL); /* it may wait itself */
+	PyObject *done = look ? PyObject_CallFunctionObjArgs(look, NULL) : NULL;
+	python_look(look);
+	Py_XDECREF(done);
+	return look && !done ? -1 : 0;
+}
+
+static bool wait_main(void)
+{
+	return gettid() == getpid();
+}
+
+/* True: a handler or the look has raised, or the time of python_brief is over. */
 static bool wait_asked(void *arg)
 {
 	struct python_wait *wait = arg;
 	if (wait_until_ns && deadline_now() >= wait_until_ns)
 		return true;
-	if (gettid() != getpid())
+	if (!wait_main() && !wait_look)
 		return false;
 	PyEval_RestoreThread(wait->thread);
-	int r = PyErr_CheckSignals();
+	int r = wait_main() ? PyErr_CheckSignals() : 0;
+	if (r == 0)
+		r = wait_looked();
 	wait->thread = PyEval_SaveThread();
 	return r < 0;
 }
@@ -30,7 +55,7 @@ static bool wait_asked(void *arg)
 void python_wait_begin(struct python_wait *wait)
 {
 	struct interrupt looks = {.asked = wait_asked, .arg = wait};
-	wait->before = interrupt_set(wait_until_ns || gettid() == getpid() ? &looks : NULL);
+	wait->before = interrupt_set(wait_until_ns || wait_look || wait_main() ? &looks : NULL);
 	wait->thread = PyEval_SaveThread();
 }
 

@@ -17,7 +17,7 @@ from ._arrays import Meaning
 from ._connections import VIEWS_MAX
 from ._names import DTYPES, OURS, dtype_of, op_of, timeout_ns, unsigned
 from ._types import item_bytes
-from ._waits import ask, end_block
+from ._waits import end_block
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -142,7 +142,7 @@ class GroupMember(Membership):
         """Waits until the policy lets this member go on, and gets the newest result; None: there is
         none yet, and nothing was pushed."""
         member = self._joined()
-        view, round, attempt, version, through = ask(member.pull, timeout_ns(timeout))
+        view, round, attempt, version, through = member.pull(timeout_ns(timeout))
         if view is None:
             return None
         return Result(self, view, round, attempt, version, through, self.group.dtype)

@@ -19,7 +19,7 @@ from ._leases import Lease, ttl_ns
 from ._patience import Patience
 from ._streams import Reader, Writer
 from ._types import item_bytes, type_text
-from ._waits import ask, finish, long_wait, together
+from ._waits import finish, together
 from ._watch import Watch
 
 NOWHERE = 2**64 - 1
@@ -281,8 +281,7 @@ class Node:
             view = handle.here(name)
             if view is not None:
                 return view
-            return long_wait(handle, [name], limit, lambda limit: handle.get(name, limit),
-                             lambda queue, limit: queue.get(0, name, limit))
+            return finish(handle, lambda queue: queue.get(0, name, limit), 1, Patience(handle, [name], limit))
 
     def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
         """The object, waiting up to timeout seconds for it (None: no limit). An array comes as a
@@ -354,8 +353,7 @@ class Node:
         wait for more takes up to timeout seconds."""
         limit = timeout_ns(timeout)
         with self._connections.room() as handle:
-            view = long_wait(handle, [name], limit, lambda limit: handle.begin(name, limit),
-                             lambda queue, limit: queue.begin(0, name, limit))
+            view = finish(handle, lambda queue: queue.begin(0, name, limit), 1, Patience(handle, [name], limit))
         return Reader(handle, view, timeout, name)
 
     # --- reduce
@@ -385,7 +383,7 @@ class Node:
 
     def reduce_sources(self, target: Name, timeout: Optional[float] = None) -> List[bytes]:
         """Waits until the reduce into target has ended: the ids of the sources in the result."""
-        return ask(lambda ns: self._open().reduce_sources(target, ns), timeout_ns(timeout))
+        return self._open().reduce_sources(target, timeout_ns(timeout))
 
     def reduce_progress(self, target: Name) -> Tuple[List[bytes], List[bytes]]:
         """How far the reduce into target is: the ids of the sources that exist, and of those that

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type
 from . import _sarissa
 from ._arrays import as_bytes
 from ._names import Name, timeout_ns, unsigned
-from ._waits import end_block, long_wait
+from ._patience import Patience
+from ._waits import end_block, finish
 
 if TYPE_CHECKING:
     import numpy
@@ -131,9 +132,8 @@ class Reader(io.RawIOBase):
         ready = self._view.ready
         if ready >= upto:
             return ready
-        return int(long_wait(self._handle, [self._name], self._timeout_ns,
-                           lambda limit: self._view.wait(upto, limit),
-                           lambda queue, limit: queue.wait_for(0, self._view, upto, limit)))
+        return int(finish(self._handle, lambda queue: queue.wait_for(0, self._view, upto, self._timeout_ns), 1,
+                          Patience(self._handle, [self._name], self._timeout_ns)))
 
     def _next(self, room: int) -> memoryview:
         """What is there next, at most so many bytes; empty at the end."""

@@ -1,71 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waits that a signal may end. Handlers of signals, Ctrl-C's among them, run in the main thread between
-two steps of Python. So a wait there is an operation of a queue that is looked at in slices."""
+"""Calls that wait. What they are asked with is the operation of a queue, as aio's; signals end them
+(extension/wait.c)."""
 
 from __future__ import annotations
 
-import threading
-import time
-from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from . import _sarissa
-from ._errors import NoNode, TimedOut
-from ._names import FOREVER, Name
-from ._patience import AFTER_S, Patience
 
-T = TypeVar("T")
 SLICE_NS = 10**8
-FIRST_NS = int(AFTER_S * 1e9)
-
-
-def interruptible(timeout_ns: int) -> bool:
-    """Whether a wait of this thread is to be in slices."""
-    return timeout_ns > SLICE_NS and threading.current_thread() is threading.main_thread()
 
 
 def finish(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], capacity: int = 1,
            look: Callable[[], None] = lambda: None) -> Any:
     """Submits one operation and waits for its end. When a signal's handler or look, which is called
-    several times a second, raises, the queue goes, and with it the operation and what it has got."""
-    return collect(handle, submit, 1, capacity, look)[0][1]
-
-
-def collect(handle: _sarissa.Handle, submit: Callable[[_sarissa.Queue], None], count: int,
-            capacity: int, look: Callable[[], None] = lambda: None) -> List[Tuple[int, Any]]:
-    """The same with count operations; raises the first exception, unless the tickets are told apart by
-    the caller (count above 1)."""
-    queue = handle.queue(capacity)
+    several times a second, raises, the operation goes, and what it has got."""
+    queue = handle.queue(capacity, True)
     submit(queue)
-    ended: List[Tuple[int, Any]] = []
-    while len(ended) < count:
-        handle.check()  # close() of another thread
-        look()
-        ended += queue.wait(SLICE_NS)
-    if count == 1 and isinstance(ended[0][1], BaseException):
-        try:
-            raise ended[0][1]
-        finally:
-            del ended  # which would keep this frame, and through it those of all callers, in a cycle
-    return ended
-
-
-def long_wait(handle: _sarissa.Handle, names: Sequence[Name], limit_ns: int, begin: Callable[[int], T],
-            submit: Callable[[_sarissa.Queue, int], None]) -> T:
-    """A wait for objects that says after some time what it waits for. begin(limit_ns): the call of C, for other
-    threads than the main one, and for short waits; submit(queue, limit_ns): its operation."""
-    look = Patience(handle, names, limit_ns)
-    if interruptible(limit_ns):
-        main: T = finish(handle, lambda queue: submit(queue, limit_ns), 1, look)
-        return main
-    began = time.monotonic_ns()
-    try:
-        return begin(min(limit_ns, FIRST_NS))
-    except (TimedOut, NoNode):
-        if limit_ns <= FIRST_NS or time.monotonic_ns() - began < FIRST_NS:
-            raise
-    left = limit_ns - FIRST_NS if limit_ns < FOREVER else FOREVER
-    got: T = finish(handle, lambda queue: submit(queue, left), 1, look)
-    return got
+    return queue.run(look)
 
 
 def together(asked: Sequence[Tuple[_sarissa.Handle, Callable[[_sarissa.Queue], None], int]],
@@ -87,7 +39,7 @@ def together(asked: Sequence[Tuple[_sarissa.Handle, Callable[[_sarissa.Queue], N
                         raise result
                     finally:
                         queues.clear()
-                        del result, results, queue  # as in collect()
+                        del result, results, queue  # they would keep this frame, and the callers' with it, in a cycle
                 results[number] = result
     return [results[number] for number in range(len(queues))]
 
@@ -102,16 +54,3 @@ def end_block(end: Callable[[], None], failed: bool) -> None:
         _sarissa.brief(end)
     except Exception:
         pass
-
-
-def ask(question: Callable[[int], T], timeout_ns: int) -> T:
-    """question(timeout_ns), which may be asked again: in slices where that is needed."""
-    until = time.monotonic_ns() + timeout_ns if timeout_ns < FOREVER else FOREVER
-    while interruptible(left := until - time.monotonic_ns() if until < FOREVER else FOREVER):
-        begin = time.monotonic_ns()
-        try:
-            return question(SLICE_NS)
-        except (TimedOut, NoNode):  # a call waits for another control until its time is over
-            if time.monotonic_ns() - begin < SLICE_NS:
-                raise  # not our time, but that of what was asked about
-    return question(left if left > 0 else min(timeout_ns, 1))  # 0 would be another question
