@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A member's part in a round that a switch makes, and what the next pull reports of it. The thread
- * that pulls takes part (group.c), or one that works for a pull of a queue (queue_group.c). Each
+ * of a call that pulls takes part, or one that works for a pull of a queue (queue_group.c). Each
  * such pull has its own: parts wait for those of other members, which may be in the same queue.
  */
 #ifndef SARISSA_CLIENT_GROUP_WORK_H

@@ -102,7 +102,7 @@ struct op *queue_take(struct sar_queue *q, uint16_t kind, const sar_id *id, uint
 	op->kind = kind;
 	op->user_data = user_data;
 	op->until_ns = op->due_ns = DEADLINE_NEVER;
-	op->request = handle_request(0, id);
+	op->request.pin = SESSION_PIN_NONE;
 	if (id)
 		op->id = *id;
 	return op;

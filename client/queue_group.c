@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations of groups in a queue: what group.c does, one request after the other. Each stage ends
- * with op_finish, which calls the next one (op->then). Under the queue's lock.
+ * Operations of groups: what sarissa/group.h promises, as requests to the group's owner, one after
+ * the other. Each stage ends with op_finish, which calls the next one (op->then). Under the queue's
+ * lock.
+ *
+ * A contribution is an object of this node that is put before the owner hears of it. When the owner
+ * does not know the member, because it or this node's control was started again, the member
+ * announces itself with its clock and the contributions that have had no round yet, and the
+ * operation goes on.
  *
  *   CREATE, REMOVE, POLICY, LEAVE   GROUP -> done
  *   INFO, JOIN                      GROUP (INFO: one after the other, a page each) -> done
@@ -9,7 +15,8 @@
  *            -EEXIST of the PUT: DELETE -> PUT; -ESTALE of the GROUP: JOIN again -> GROUP
  *            refused: DELETE -> done, with the words of the refusal
  *   PULL     GROUP -> GET of the result -> done; deleted meanwhile: again
- *            a part at a switch: a thread takes part -> GROUP; it may have the result then
+ *            a part at a switch: a thread takes part (the call's, if it waits) -> GROUP; it may
+ *            have the result then
  *   CONTRIBUTORS  GET of the decision -> done
  */
 #include <errno.h>
@@ -371,6 +378,11 @@ static void part_begin(struct op *op)
 {
 	struct op_group *g = op->group;
 	group_learn(g->m, &g->answer);
+	if (op->queue->run) {
+		g->report = group_take_part(g->m, &g->answer.job);
+		member_request(op, pull_answered);
+		return;
+	}
 	op->step = part_ended;
 	op->state = OP_AWAY;
 	g->work =

@@ -196,12 +196,12 @@ int run_request(struct sar *s, const struct session_request *request, const stru
 }
 
 int run_command(struct sar *s, const struct session_request *request, int64_t timeout_ns,
-		bool *again)
+		bool *retried)
 {
 	struct mux_result result;
 	int r = run_request(s, request, NULL, 0, timeout_ns, &result);
-	if (again)
-		*again = result.retried;
+	if (retried)
+		*retried = result.retried;
 	if (r == 0)
 		mux_result_free(&result);
 	return r;
