@@ -22,7 +22,7 @@ _Static_assert(SAR_GROUP_NAME_MAX == GROUP_NAME_MAX && SAR_COHORT_MAX == GROUP_C
 		       SAR_SWITCHES_MAX == GROUP_SWITCHES_MAX,
 	       "limits of groups have one number everywhere");
 _Static_assert(sizeof(struct group_answer) != sizeof(struct session_object),
-	       "handle.c tells items by their size");
+	       "op_refused tells items by their size");
 
 /* ---- requests ---------------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connects to the node: the first time, and again after a restart of control. Called by handle.c
- * and the queue, from any thread.
+ * Connects to the node: the first time, and again after a restart of control. Called by
+ * calls that wait (run.c) and for queues (joiner.c), from any thread.
  *
  * Pins are copied to the new control's page. Only then is the old table unmapped, which has kept
  * the objects in their places; objects under creation are resumed. If the new control has another
