@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting: objects that arrive, many waits on one connection, time limits, the node's death. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -101,6 +102,48 @@ static void a_remote_get_is_one_request(void **state)
 	assert_int_equal(atomic_load(&c->fake.requests[SESSION_GET]), 2);
 	assert_int_equal(atomic_load(&c->fake.requests[SESSION_WAIT]), 0);
 	assert_false(fake_pinned(&c->fake, slot));
+}
+
+static unsigned descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned count = 0;
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static void *gather_run(void *arg)
+{
+	struct waiter *w = arg;
+	sar_id id[2] = {test_id("one"), test_id("two")};
+	sar_buffer b[2];
+	w->result = sar_gather(w->c->s, id, 2, SAR_FOREVER, b);
+	for (unsigned i = 0; w->result == 0 && i < 2; i++)
+		sar_release(w->c->s, &b[i]);
+	return NULL;
+}
+
+/* Each is an operation of a queue, and needs none of its descriptors. */
+static void a_call_that_waits_opens_no_descriptor(void **state)
+{
+	struct client *c = *state;
+	struct object_id one = test_object("one"), two = test_object("two");
+	struct waiter get, gather = {.c = c};
+	sar_buffer b;
+	assert_int_equal(sar_get(c->s, test_id("none"), 0, &b), -ENOENT); /* it has attached */
+	unsigned before = descriptors();
+	waiter_start(&get, c, "one", SAR_FOREVER);
+	assert_int_equal(pthread_create(&gather.thread, NULL, gather_run, &gather), 0);
+	wait_for_requests(c, SESSION_GET, 4);
+	assert_int_equal(descriptors(), before);
+	fake_fetching(&c->fake, &one, 1000, 1000);
+	fake_fetching(&c->fake, &two, 1000, 1000);
+	pthread_join(get.thread, NULL);
+	pthread_join(gather.thread, NULL);
+	assert_int_equal(get.result, 0);
+	assert_int_equal(gather.result, 0);
 }
 
 static void deleted_while_arriving(void **state)
@@ -403,12 +446,19 @@ static void waits_for_a_control_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test_client(progressive_get),		test_client(a_remote_get_is_one_request),
-		test_client(deleted_while_arriving),	test_client(a_short_wait_is_a_wait),
-		test_client(many_waits_at_once),	test_client(reader_hands_over),
-		test_client(death_ends_waits_in_time),	test_client(silent_node),
-		test_client(control_has_the_last_word), test_client(late_answer_leaves_nothing),
-		test_client(threads_hammer_one_handle), test_client(waits_end),
+		test_client(progressive_get),
+		test_client(a_remote_get_is_one_request),
+		test_client(a_call_that_waits_opens_no_descriptor),
+		test_client(deleted_while_arriving),
+		test_client(a_short_wait_is_a_wait),
+		test_client(many_waits_at_once),
+		test_client(reader_hands_over),
+		test_client(death_ends_waits_in_time),
+		test_client(silent_node),
+		test_client(control_has_the_last_word),
+		test_client(late_answer_leaves_nothing),
+		test_client(threads_hammer_one_handle),
+		test_client(waits_end),
 		test_client(waits_for_a_control_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
