@@ -279,9 +279,9 @@ class Node:
             return view
         with self._connections.room() as handle:
             view = handle.here(name)
-            if view is not None:
-                return view
-            return finish(handle, lambda queue: queue.get(0, name, limit), 1, Patience(handle, [name], limit))
+            if view is None:
+                view = finish(handle, lambda queue: queue.get(0, name, limit), 1, Patience(handle, [name], limit))
+            return view
 
     def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
         """The object, waiting up to timeout seconds for it (None: no limit). An array comes as a
