@@ -16,7 +16,7 @@ ONE, TWO, THREE = 0x3F80, 0x4000, 0x4040
 def tensor(node, name, bits, shape=(2, 3)):
     """One of another library, which gives it by DLPack."""
     node.put(f"bits of {name}", numpy.full(shape, bits, "u2"))
-    view = node._open().get(f"bits of {name}", 0)
+    view = node._view(f"bits of {name}", 0)
     node.delete(f"bits of {name}")
     return sarissa.Tensor(view, Meaning("bfloat16", shape))
 
