@@ -8,22 +8,16 @@
 
 int sar_delete(sar *s, sar_id id)
 {
-	struct session_request request = handle_request(SESSION_DELETE, &id);
-	bool retried;
-	int r = handle_check(s);
-	if (r < 0)
-		return r;
-	reduces_forget(&s->reduces, &id);
-	r = run_command(s, &request, HANDLE_CALL_NS, &retried);
-	return r == -ENOENT && retried ? 0 : r; /* it was there when we first asked, or never */
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
+	return r < 0 ? r : run_end(&run, sar_submit_delete(&run.q, id, 0), &end);
 }
 
 int sar_leave(sar *s)
 {
 	struct session_request request = handle_request(SESSION_LEAVE, NULL);
-	bool retried;
-	int r = handle_check(s);
-	return r < 0 ? r : run_command(s, &request, HANDLE_CALL_NS, &retried);
+	return run_command(s, &request, HANDLE_CALL_NS, NULL);
 }
 
 void directory_info(const struct session_object *object, sar_info *out)
@@ -72,13 +66,10 @@ static int directory_stat(sar *s, sar_id id, uint32_t flags, struct mux_result *
 
 int sar_info_get(sar *s, sar_id id, sar_info *out)
 {
-	struct mux_result result;
-	int r = directory_stat(s, id, SESSION_FLAG_BRIEF, &result);
-	if (r < 0)
-		return r;
-	directory_info(result.items, out);
-	mux_result_free(&result);
-	return 0;
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
+	return r < 0 ? r : run_end(&run, sar_submit_info(&run.q, id, out, 0), &end);
 }
 
 int sar_lease_get(sar *s, sar_id id, sar_lease_info *out)

@@ -9,20 +9,13 @@
 #include "error.h"
 #include "run.h"
 
-/* *retried, unless NULL: an earlier control may have done it already. */
-static int group_call(sar *s, const struct group_request *r, int64_t timeout_ns,
-		      struct group_answer *out, bool *retried)
+static int group_call(sar *s, const struct group_request *r, struct group_answer *out)
 {
 	struct session_request request = handle_request(SESSION_GROUP, NULL);
 	struct mux_tail tail = {{(void *)(uintptr_t)r, sizeof(*r)}, -1};
 	struct mux_result result;
-	int error = handle_check(s);
-	if (error < 0)
-		return error;
 	request.size = sizeof(*r);
-	error = run_request(s, &request, &tail, sizeof(*out), timeout_ns, &result);
-	if (retried)
-		*retried = result.retried;
+	int error = run_request(s, &request, &tail, sizeof(*out), HANDLE_CALL_NS, &result);
 	if (error < 0)
 		return error;
 	group_answered(&result, out);
@@ -35,21 +28,21 @@ static int group_call(sar *s, const struct group_request *r, int64_t timeout_ns,
 
 int sar_group_create(sar *s, const char *name, const sar_group_spec *spec)
 {
-	struct group_request request;
-	struct group_answer answer;
-	int r = group_ask_create(&request, name, spec);
-	return r < 0 ? r : group_call(s, &request, HANDLE_CALL_NS, &answer, NULL);
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
+	return r < 0 ? r : run_end(&run, sar_submit_group_create(&run.q, name, spec, 0), &end);
 }
 
 int sar_group_policy(sar *s, const char *name, const char *policy, uint64_t *version)
 {
-	struct group_request request;
-	struct group_answer answer;
-	int r = group_ask_policy(&request, name, policy);
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
 	if (r == 0)
-		r = group_call(s, &request, HANDLE_CALL_NS, &answer, NULL);
+		r = run_end(&run, sar_submit_group_policy(&run.q, name, policy, 0), &end);
 	if (r == 0 && version)
-		*version = answer.version;
+		*version = end.value;
 	return r;
 }
 
@@ -59,7 +52,7 @@ int sar_policy_explain(sar *s, const char *policy, char table[SAR_POLICY_TABLE_M
 	struct group_answer answer;
 	int r = group_ask_explain(&request, policy);
 	if (r == 0)
-		r = group_call(s, &request, HANDLE_CALL_NS, &answer, NULL);
+		r = group_call(s, &request, &answer);
 	if (r == 0)
 		memcpy(table, answer.table, SAR_POLICY_TABLE_MAX);
 	return r;
@@ -67,13 +60,10 @@ int sar_policy_explain(sar *s, const char *policy, char table[SAR_POLICY_TABLE_M
 
 int sar_group_remove(sar *s, const char *name)
 {
-	struct group_request request;
-	struct group_answer answer;
-	bool retried = false;
-	int r = group_ask(&request, GROUP_REMOVE, name);
-	if (r == 0)
-		r = group_call(s, &request, HANDLE_CALL_NS, &answer, &retried);
-	return r == -ENOENT && retried ? 0 : r;
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
+	return r < 0 ? r : run_end(&run, sar_submit_group_remove(&run.q, name, 0), &end);
 }
 
 int sar_group_info_get(sar *s, const char *name, sar_group_info *out,
@@ -83,7 +73,7 @@ int sar_group_info_get(sar *s, const char *name, sar_group_info *out,
 	struct group_answer answer;
 	int r = group_ask(&request, GROUP_INFO, name);
 	for (bool first = true; r == 0; first = false) {
-		r = group_call(s, &request, HANDLE_CALL_NS, &answer, NULL);
+		r = group_call(s, &request, &answer);
 		if (r < 0)
 			return r;
 		if (first)
@@ -125,7 +115,7 @@ int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **ou
 	struct group_answer answer;
 	int r = group_ask_join(&request, name, cohort);
 	if (r == 0)
-		r = group_call(s, &request, HANDLE_CALL_NS, &answer, NULL);
+		r = group_call(s, &request, &answer);
 	if (r == -EINTR) {
 		group_unjoin(s, &request);
 		return error_set(r, INTERRUPT_TEXT);
@@ -147,7 +137,7 @@ int sar_group_leave(sar_member *m)
 	if (group_member_free(m) < 0)
 		return -EBUSY;
 	struct group_request request = group_of_member(m, GROUP_LEAVE);
-	int r = group_call(m->s, &request, HANDLE_CALL_NS, &answer, NULL);
+	int r = group_call(m->s, &request, &answer);
 	group_switch_end(m->s, &m->at_switch);
 	free(m);
 	return r == -ENOENT ? 0 : r;
