@@ -304,22 +304,6 @@ def test_a_signal_ends_a_wait(node):
     raises(TimeoutError, errno.ETIMEDOUT, node.get, "still to come", timeout=1.2)
 
 
-def test_a_late_look_still_waits():
-    """A time that has passed between two looks: 0 would ask what is there now."""
-    asked = []
-
-    def question(ns):
-        asked.append(ns)
-        began = time.monotonic_ns()
-        while time.monotonic_ns() - began < 2 * sarissa._waits.SLICE_NS:
-            pass
-        raise sarissa.TimedOut(errno.ETIMEDOUT, "not yet")
-    for given, told in ((int(1.5 * sarissa._waits.SLICE_NS), [sarissa._waits.SLICE_NS, 1]), (0, [0])):
-        raises(sarissa.TimedOut, None, sarissa._waits.ask, question, given)
-        assert asked == told, asked
-        asked.clear()
-
-
 class Held:
     pass
 
@@ -338,8 +322,11 @@ def test_errors_hold_nothing():
         def wait(self, slice_ns):
             return [(0, closed())]
 
+        def run(self, look):
+            raise closed()
+
     class Connection:
-        def queue(self, capacity):
+        def queue(self, capacity, call=False):
             return Ended()
 
         def check(self):
@@ -494,12 +481,12 @@ def test_close_ends_waits(monkeypatch):
     for thread in threads:
         thread.start()
 
-    waits_now, finish = threading.Event(), sarissa._waits.finish
+    waits_now, finish = threading.Event(), sarissa._node.finish
 
     def told(*arguments):
         waits_now.set()
         return finish(*arguments)
-    monkeypatch.setattr(sarissa._waits, "finish", told)
+    monkeypatch.setattr(sarissa._node, "finish", told)
 
     def close():  # once the main thread waits
         assert waits_now.wait(60)
