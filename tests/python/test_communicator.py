@@ -160,6 +160,35 @@ def test_messages(ranks, node):
     assert left(node) == []
 
 
+def test_a_message_that_is_received_while_it_is_sent(ranks, monkeypatch):
+    def main(comm):
+        if comm.rank == 1:
+            return comm.recv(0), comm.recv(0)
+        store = comm._rounds.maker.put_object
+
+        def put_object(name, value):  # as a put ends whose object another node deletes before it has a second copy
+            store(name, value)
+            raise sarissa.Deleted(116, "the object was deleted")
+        monkeypatch.setattr(comm._rounds.maker, "put_object", put_object)
+        comm.send("a", 1)
+        comm.send("b", 1)
+        monkeypatch.undo()
+    assert ranks.good(2, main) == [None, ("a", "b")]
+
+
+def test_a_rank_that_asks_after_the_reduce_has_ended(ranks):
+    def main(comm):
+        whole = comm._node.allreduce
+
+        def allreduce(target, *args, **options):
+            whole(target, *args, **options)
+            raise sarissa.Exists(17, "the target exists already")
+        if comm.rank == 1:
+            comm._node.allreduce = allreduce
+        return comm.allreduce(numpy.ones(2)).tolist()
+    assert ranks.good(2, main) == [[2, 2]] * 2
+
+
 def test_two_rounds_live(ranks, node):
     def main(comm):
         most = 0

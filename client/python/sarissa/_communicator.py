@@ -4,6 +4,7 @@ another; sums are reduces."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import operator
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence,
 
 from . import _arrays, _buffers, _objects
 from ._arrays import Given
-from ._errors import Deleted, InvalidArgument, Lost, Unavailable
+from ._errors import Deleted, Exists, InvalidArgument, Lost, Unavailable
 from ._names import dtype_of, op_of
 from ._rounds import Deadline, Rounds, delete_all
 
@@ -122,11 +123,17 @@ class Communicator:
             with self._rounds.maker._connections.room() as handle:
                 handle.put(self._rounds.mine(f"d/{self.rank}"), memory, None, meta)
         self._together(what, limit, put)
-        sources = [self._rounds.path(part) for part in self._each()]
-        total = self._node.allreduce(self._rounds.path("r"), sources, op, timeout=limit.left)
+        total = self._reduced("r", self._each(), op, limit)
         if self.rank == 0:
             self._rounds.hold("r")
         return total
+
+    def _reduced(self, target: str, parts: Sequence[str], op: str, limit: Deadline) -> Any:
+        name = self._rounds.path(target)
+        try:
+            return self._node.allreduce(name, [self._rounds.path(part) for part in parts], op, timeout=limit.left)
+        except Exists:  # the reduce has ended before this rank asked; nothing else has such a name
+            return self._node.get(name, limit.left)
 
     def allgather(self, value: Any, timeout: Optional[float] = None) -> List[Any]:
         """What all ranks give, in their order."""
@@ -167,9 +174,7 @@ class Communicator:
             for rank, block in enumerate(blocks):
                 self._put_array(f"d/{self.rank}-{rank}", block)
         self._together(what, limit, put)
-        target = self._rounds.path(f"r/{self.rank}")
-        sources = [self._rounds.path(f"{part}-{self.rank}") for part in self._each()]
-        total = self._node.allreduce(target, sources, op, timeout=limit.left)
+        total = self._reduced(f"r/{self.rank}", [f"{part}-{self.rank}" for part in self._each()], op, limit)
         self._rounds.hold(f"r/{self.rank}")
         return total
 
@@ -220,7 +225,8 @@ class Communicator:
 
     def _send(self, dest: int, tag: int, put: Callable[[str], None]) -> None:
         key = ("to", self._rank(dest, "dest"), tag)
-        put(self._rounds.message(self.rank, dest, tag, self._numbers.get(key, 0)))
+        with contextlib.suppress(Deleted):  # dest has it already, before it has a second copy
+            put(self._rounds.message(self.rank, dest, tag, self._numbers.get(key, 0)))
         self._numbers[key] = self._numbers.get(key, 0) + 1
 
     def recv(self, source: int, tag: int = 0, timeout: Optional[float] = None) -> Any:
