@@ -167,7 +167,7 @@ def private(path, lines):
 
 def header(path, lines):
     """A file says at its head what it is for; a .c file may leave that to the header of its name."""
-    if not path.endswith(C_LIKE) or path.startswith("control/rpc/"):
+    if not path.endswith(C_LIKE):
         return
     both = [lines] if path.endswith(".h") else [lines, read(path[:-2] + ".h")]
     if not any(any(line.startswith("/*") for line in some[1:3]) for some in both):
@@ -190,8 +190,6 @@ def family(path):
     parts = Path(path).with_suffix("").parts
     stem = parts[-1]
     words = {stem, stem.split("_")[0], *parts[:-1]}
-    if path.startswith("control/rpc/"):
-        words |= {"codec", "decode", "encode"}
     return {one for word in words for one in (word, f"{word}s", word.removesuffix("s"), word.removesuffix("es"))}
 
 
