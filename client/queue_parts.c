@@ -6,7 +6,9 @@
  *
  *   REDUCE     REDUCE -> REDUCED -> done
  *   ALLREDUCE  REDUCE -> parts {REDUCED; GET of the target}: the GET decides, or a failed REDUCED
- *              -EEXIST: REDUCED (progress): is it the same? -> parts; -ENOENT: REDUCE again
+ *              -EEXIST of the REDUCE: REDUCED (progress): is it the same? -> parts;
+ *              -ENOENT: REDUCE again
+ *              -EEXIST of the REDUCED: REDUCED (progress): is it the same? -> the GET decides
  *   GATHER     parts {GET, GET, ...}
  */
 #include <errno.h>
@@ -188,12 +190,12 @@ static void reduce_ended(struct op *op, int status)
 		op_finish(op, (int)reduce_count(op));
 }
 
-static void reduce_await(struct op *op, int64_t until_ns)
+static void reduce_await(struct op *op, int64_t until_ns, op_step *ended)
 {
 	memset(&op->request.reduction, 0, sizeof(op->request.reduction));
 	op_new(op, SESSION_REDUCED);
 	op->until_ns = until_ns;
-	op_request(op, reduce_ended);
+	op_request(op, ended);
 }
 
 void op_reduce_left(struct op *op, int status)
@@ -213,10 +215,72 @@ void op_reduce_begun(struct op *op, int status)
 		return;
 	}
 	reduce_remember(op);
-	reduce_await(op, op->reduce.until_ns);
+	reduce_await(op, op->reduce.until_ns, reduce_ended);
 }
 
 /* ---- ALLREDUCE ------------------------------------------------------------------------------ */
+
+static int reduce_compare(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(sar_id));
+}
+
+/* Whether all sources that the node has told to the asking operation are among those of op. */
+static bool allreduce_same(const struct op *op, const struct op *asking)
+{
+	const struct session_sources *page = asking->call.result.items;
+	unsigned count = op->reduce.count;
+	bool same = true;
+	sar_id *sorted = malloc(sizeof(*sorted) * count);
+	if (!sorted)
+		return false;
+	memcpy(sorted, op->reduce.sources, sizeof(*sorted) * count);
+	qsort(sorted, count, sizeof(*sorted), reduce_compare);
+	for (size_t i = 0; i < asking->call.result.items_count; i++)
+		for (uint32_t k = 0; k < page[i].count && k < SESSION_SOURCES; k++)
+			same = same && bsearch(&page[i].source[k], sorted, count, sizeof(*sorted),
+					       reduce_compare);
+	free(sorted);
+	return same;
+}
+
+/* Of the target that is there already: which sources does it have? Does not wait. */
+static void allreduce_ask(struct op *op, op_step *step)
+{
+	memset(&op->request.reduction, 0, sizeof(op->request.reduction));
+	op_new(op, SESSION_REDUCED);
+	op->request.flags = SESSION_FLAG_PROGRESS;
+	op->nowait = true;
+	op->until_ns = op_until(0);
+	op_request(op, step);
+}
+
+static int allreduce_differs(void)
+{
+	return error_set(-EEXIST, "exists already, and is not the result of these sources: use "
+				  "another name");
+}
+
+static void allreduce_made_before(struct op *end, int status)
+{
+	if (status == -ENOENT || (status == 0 && !allreduce_same(end->parent, end)))
+		op_fail(end, allreduce_differs());
+	else if (status < 0 && status != -ENODATA && status != -ETIMEDOUT)
+		op_fail(end, status);
+	else
+		op_finish(end, 0); /* the GET decides */
+}
+
+/* The reduce began late: other participants had made the target, and their reduce was over. */
+static void allreduce_ended(struct op *end, int status)
+{
+	if (status == -EEXIST) {
+		reduces_forget(&end->queue->s->reduces, &end->id);
+		allreduce_ask(end, allreduce_made_before);
+	} else {
+		reduce_ended(end, status);
+	}
+}
 
 static void allreduce_parts(struct op *op)
 {
@@ -225,34 +289,10 @@ static void allreduce_parts(struct op *op)
 	op->state = OP_PARENT;
 	op->until_ns = DEADLINE_NEVER; /* the parts have one */
 	end->until_ns = whole->until_ns = op->reduce.until_ns;
-	reduce_await(end, op->reduce.until_ns);
+	reduce_await(end, op->reduce.until_ns, allreduce_ended);
 	if (whole->state != OP_DONE)
 		op_get(whole, true, part_got);
 	parts_walked(op, walked);
-}
-
-static int reduce_compare(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(sar_id));
-}
-
-/* Whether all sources that the node has told are among those of the operation. */
-static bool allreduce_same(const struct op *op)
-{
-	const struct session_sources *page = op->call.result.items;
-	unsigned count = op->reduce.count;
-	bool same = true;
-	sar_id *sorted = malloc(sizeof(*sorted) * count);
-	if (!sorted)
-		return false;
-	memcpy(sorted, op->reduce.sources, sizeof(*sorted) * count);
-	qsort(sorted, count, sizeof(*sorted), reduce_compare);
-	for (size_t i = 0; i < op->call.result.items_count; i++)
-		for (uint32_t k = 0; k < page[i].count && k < SESSION_SOURCES; k++)
-			same = same && bsearch(&page[i].source[k], sorted, count, sizeof(*sorted),
-					       reduce_compare);
-	free(sorted);
-	return same;
 }
 
 static void allreduce_begun(struct op *op, int status);
@@ -264,9 +304,8 @@ static void allreduce_known(struct op *op, int status)
 	op->nowait = false;
 	if (status == -ENOENT && op->reduce.restarts++ < ALLREDUCE_RESTARTS)
 		op_reduce_begin(op, allreduce_begun);
-	else if (status == -ENOENT || (status == 0 && !allreduce_same(op)))
-		op_fail(op, error_set(-EEXIST, "exists already, and is not the result of these "
-					       "sources: use another name"));
+	else if (status == -ENOENT || (status == 0 && !allreduce_same(op, op)))
+		op_fail(op, allreduce_differs());
 	else if (status < 0 && status != -ENODATA && status != -ETIMEDOUT)
 		op_fail(op, status);
 	else
@@ -279,12 +318,7 @@ static void allreduce_begun(struct op *op, int status)
 		reduce_remember(op);
 		allreduce_parts(op);
 	} else if (status == -EEXIST) { /* another participant was faster */
-		memset(&op->request.reduction, 0, sizeof(op->request.reduction));
-		op_new(op, SESSION_REDUCED);
-		op->request.flags = SESSION_FLAG_PROGRESS;
-		op->nowait = true;
-		op->until_ns = op_until(0);
-		op_request(op, allreduce_known);
+		allreduce_ask(op, allreduce_known);
 	} else {
 		op_fail(op, status);
 	}

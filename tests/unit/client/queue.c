@@ -721,6 +721,42 @@ static void an_allreduce_begins_again_when_another_has_failed(void **state)
 	c->fake.hook = NULL;
 }
 
+/* Of a reduce that began when the target was made and the reduce of the others was over. */
+static bool hook_made_before(struct fake *f, int conn, const struct session_request *request)
+{
+	if (request->op == SESSION_REDUCE)
+		fake_status(f, conn, request, 0);
+	else if (request->op == SESSION_REDUCED)
+		fake_status(f, conn, request,
+			    request->flags & SESSION_FLAG_PROGRESS ? -ENODATA : -EEXIST);
+	else
+		return false;
+	return true;
+}
+
+static void an_allreduce_that_comes_late_takes_the_target(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c, 3);
+	sar_id sources[2] = {number_id(1), number_id(2)};
+	sar_reduction how = {.op = SAR_SUM, .dtype = SAR_F32};
+	struct object_id target = number_object(8);
+	sar_completion done;
+	c->fake.hook = hook_made_before;
+	assert_int_equal(
+		sar_submit_allreduce(q, number_id(8), "all", sources, 2, &how, SAR_FOREVER, 1), 0);
+	while (atomic_load(&c->fake.requests[SESSION_REDUCED]) < 2)
+		assert_int_equal(sar_poll(q, &done, 1), 0);
+	fake_fetching(&c->fake, &target, 100, 100);
+	done = queue_one(q);
+	assert_int_equal(done.result, 0);
+	assert_true(is_pattern(&done.buffer));
+	sar_release(c->s, &done.buffer);
+	c->fake.hook = NULL;
+	sar_queue_close(q);
+	assert_int_equal(fake_pins(&c->fake), 0);
+}
+
 static void broadcast(void **state)
 {
 	struct client *c = *state;
@@ -908,6 +944,7 @@ int main(void)
 		test_client(gathered),
 		test_client(reduced),
 		test_client(an_allreduce_begins_again_when_another_has_failed),
+		test_client(an_allreduce_that_comes_late_takes_the_target),
 		test_client(broadcast),
 		test_client(control_killed),
 		test_client(control_killed_in_a_put),
