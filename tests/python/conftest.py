@@ -42,7 +42,7 @@ def folder():
 
 
 @pytest.fixture(scope="session")
-def local():
+def local(folder):
     made = Local()
     yield made
     made.run("down")
