@@ -2,8 +2,8 @@
 /*
  * Packets of aggregation in the network (docs/user/aggregation.md): members send contributions to a
  * UDP port, and a switch on the path adds them up and sends the result to all. Used by the pool
- * (dataplane/core/aggregate.h), the member's job (client/aggregate_job.h) and ebpf/aggregate.bpf.c:
- * so it has fixed widths and no libc. Little-endian. Pure; any thread.
+ * (dataplane/core/aggregate.h), the member's job (client/switch/aggregate_job.h) and
+ * ebpf/aggregate.bpf.c: so it has fixed widths and no libc. Little-endian. Pure; any thread.
  */
 #ifndef SARISSA_INCLUDE_INTERNAL_AGGREGATE_H
 #define SARISSA_INCLUDE_INTERNAL_AGGREGATE_H

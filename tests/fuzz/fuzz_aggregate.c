@@ -6,7 +6,7 @@
  */
 #include <string.h>
 #include "aggregate.h"
-#include "aggregate_job.h"
+#include "switch/aggregate_job.h"
 
 enum { WINDOW = 8, GROUPS = 3, MEMBERS = 3, PAYLOAD = 64, SOURCE_BYTES = 3000 };
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include "handle.h"
+#include "link/handle.h"
 #include "input.h"
 #include "sarissa/sarissa.h"
 

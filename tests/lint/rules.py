@@ -47,6 +47,8 @@ UPSTREAMS = ("bpftool", "clang", "cmocka", "DPDK", "gcc", "glibc", "ISA-L", "lib
 UPSTREAM_BUG = re.compile(r"\b(?:" + "|".join(UPSTREAMS) + r")(?:'s)? "
                           r"(?:(?:bug|issue|PR|pull request) )?#?\d+\b", re.I)
 
+# what else the names of functions in a folder begin with: the struct that they are about
+WORDS = {"client/queue": ("op",), "client/python/extension": ("queue", "kept", "reduce")}
 # files whose functions bear the name of what they belong to: the engine and control as others call them, packets,
 # objects, and what a library wants to find under its own name
 STRANGERS = {
@@ -189,13 +191,13 @@ def family(path):
     """What the name of a function of that file begins with: the file's name, its first word, its module's name."""
     parts = Path(path).with_suffix("").parts
     stem = parts[-1]
-    words = {stem, stem.split("_")[0], *parts[:-1]}
+    words = {stem, stem.split("_")[0], *parts[:-1], *WORDS.get(str(Path(path).parent), ())}
     return {one for word in words for one in (word, f"{word}s", word.removesuffix("s"), word.removesuffix("es"))}
 
 
 def tells_file(path, lines):
     """A function that other files call tells by its name where it is."""
-    if not path.endswith(".c") or not path.startswith(("control/", "client/cli/", "dataplane/")) or \
+    if not path.endswith(".c") or not path.startswith(("control/", "client/", "dataplane/")) or \
             path in STRANGERS or path.startswith("dataplane/core/kernel_"):
         return
     prefixes = family(path)

@@ -5,7 +5,7 @@
 #define SARISSA_CLIENT_PYTHON_EXTENSION_COMPLETIONS_H
 
 #include "python.h"
-#include "run_open.h"
+#include "queue/run_open.h"
 #include "sarissa/group.h"
 
 struct queue {

@@ -7,8 +7,8 @@
 #include "python.h"
 
 #include <errno.h>
-#include "get.h"
-#include "handle.h"
+#include "api/get.h"
+#include "link/handle.h"
 
 int handle_open(const struct handle *self)
 {

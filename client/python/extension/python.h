@@ -14,7 +14,7 @@
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
 #include <stdbool.h>
-#include "interrupt.h"
+#include "link/interrupt.h"
 #include "sarissa/sarissa.h"
 
 enum { PYTHON_GETBUFFER_SLOT = 1, PYTHON_RELEASEBUFFER_SLOT = 2 };

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include "get.h"
+#include "api/get.h"
 
 struct private_view {
 	PyObject object;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 #include <unistd.h>
-#include "deadline.h"
+#include "queue/deadline.h"
 
 enum { WAIT_BRIEF_NS = 500000000 };
 

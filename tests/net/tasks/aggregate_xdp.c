@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "aggregate_job.h"
+#include "switch/aggregate_job.h"
 #include "ebpf/aggregate.h"
 #include "internal/arguments.h"
 #include "switch/bridge.h"

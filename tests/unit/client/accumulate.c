@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "accumulate.h"
+#include "switch/accumulate.h"
 #include "internal/reduce.h"
 #include "kernel.h"
 

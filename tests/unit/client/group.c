@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include "fixtures/client_test.h"
-#include "group.h"
+#include "api/group.h"
 #include "internal/group.h"
 #include "sarissa/group.h"
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include "fixtures/client_fake.h"
 #include "fixtures/client_test.h"
-#include "get.h"
-#include "handle.h"
+#include "api/get.h"
+#include "link/handle.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

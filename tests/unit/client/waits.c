@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "fixtures/client_test.h"
-#include "handle.h"
+#include "link/handle.h"
 
 static int64_t now_ns(void)
 {

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <cmocka.h>
 #include "aggregate.h"
-#include "aggregate_job.h"
+#include "switch/aggregate_job.h"
 
 enum { WINDOW = 16, MEMBERS = 5, ELEMENTS = 20000, FLYING_MAX = 8192, PAYLOAD = 480 };
 

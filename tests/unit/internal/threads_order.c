@@ -35,7 +35,7 @@ static inline void sequence_write(_Atomic uint32_t *sequence)
 #endif
 #include "internal/object_table.h"
 #include "internal/ring.h"
-#include "pins.h"
+#include "link/pins.h"
 
 enum {
 	ROUNDS = 500000,
@@ -105,7 +105,7 @@ static void pause_some(uint32_t *random)
 		atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* ---- a client's pin and control's scan: client/get.c get_look, control/core/store/objects.c
+/* ---- a client's pin and control's scan: client/api/get.c get_look, control/core/store/objects.c
  * ---------
  */
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What calls that wait put into their queues beyond what users do. */
+#ifndef SARISSA_CLIENT_QUEUE_SUBMIT_H
+#define SARISSA_CLIENT_QUEUE_SUBMIT_H
+
+#include "queue.h"
+
+/* What the node would not see: the rest it refuses itself. 0 or -EINVAL. */
+int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how,
+		 int64_t timeout_ns);
+/* Of a reduce that goes on when the operation has ended. */
+int submit_reduce_begin(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
+			unsigned count, const sar_reduction *how, int64_t timeout_ns);
+
+/* sar_put_from. */
+int submit_put_from(sar_queue *q, sar_id id, const char *name, uint64_t size,
+		    struct put_source *from, const sar_put_options *options);
+
+#endif
