@@ -64,23 +64,23 @@ static __always_inline void count(__u64 *counter)
 	__sync_fetch_and_add(counter, 1);
 }
 
-static __always_inline bool draw(__u32 threshold)
+static __always_inline bool fault_draw(__u32 threshold)
 {
 	return threshold && (threshold == FAULT_ALWAYS || bpf_get_prandom_u32() < threshold);
 }
 
-static __always_inline bool slot_claim(struct slot *slot, __u32 from)
+static __always_inline bool fault_slot_claim(struct slot *slot, __u32 from)
 {
 	return __sync_val_compare_and_swap(&slot->state, from, SLOT_BUSY) == from;
 }
 
 /* Atomic, so that the frame is written before the state. */
-static __always_inline void slot_give(struct slot *slot, __u32 state)
+static __always_inline void fault_slot_give(struct slot *slot, __u32 state)
 {
 	__sync_lock_test_and_set(&slot->state, state);
 }
 
-static __always_inline bool slot_load(struct __sk_buff *skb, struct slot *slot)
+static __always_inline bool fault_slot_load(struct __sk_buff *skb, struct slot *slot)
 {
 	__u32 bytes = skb->len;
 	if (bytes == 0 || bytes > FAULT_FRAME_BYTES_MAX)
@@ -89,7 +89,7 @@ static __always_inline bool slot_load(struct __sk_buff *skb, struct slot *slot)
 	return bpf_skb_load_bytes(skb, 0, slot->frame, bytes) == 0;
 }
 
-static __always_inline bool slot_store(struct __sk_buff *skb, const struct slot *slot)
+static __always_inline bool fault_slot_store(struct __sk_buff *skb, const struct slot *slot)
 {
 	__u32 bytes = slot->bytes;
 	if (bytes == 0 || bytes > FAULT_FRAME_BYTES_MAX)
@@ -98,14 +98,14 @@ static __always_inline bool slot_store(struct __sk_buff *skb, const struct slot 
 	       bpf_skb_store_bytes(skb, 0, slot->frame, bytes, 0) == 0;
 }
 
-static __always_inline void send_clone(struct __sk_buff *skb, __u64 redirect_flags)
+static __always_inline void fault_send_clone(struct __sk_buff *skb, __u64 redirect_flags)
 {
 	skb->mark = PORT_MARK_FAULT;
 	bpf_clone_redirect(skb, skb->ifindex, redirect_flags);
 	skb->mark = 0;
 }
 
-static __always_inline void corrupt(struct __sk_buff *skb, const struct packet *packet)
+static __always_inline void fault_corrupt(struct __sk_buff *skb, const struct packet *packet)
 {
 	__u32 times = bpf_get_prandom_u32() % 4 + 1;
 	for (__u32 i = 0; i < 4; i++) {
@@ -127,52 +127,53 @@ static __always_inline bool hold(struct __sk_buff *skb, const struct fault_confi
 	for (__u32 i = 0; i < FAULT_HELD_MAX; i++) {
 		__u32 key = i;
 		struct slot *slot = bpf_map_lookup_elem(&fault_slots, &key);
-		if (!slot || !slot_claim(slot, SLOT_EMPTY))
+		if (!slot || !fault_slot_claim(slot, SLOT_EMPTY))
 			continue;
-		bool held = slot_load(skb, slot);
+		bool held = fault_slot_load(skb, slot);
 		slot->due = seen + 1 + bpf_get_prandom_u32() % distance;
-		slot_give(slot, held ? SLOT_HELD : SLOT_EMPTY);
+		fault_slot_give(slot, held ? SLOT_HELD : SLOT_EMPTY);
 		return held;
 	}
 	return false;
 }
 
 /* Sends the held packet as a clone of this one, which then gets its own bytes back. */
-static __always_inline bool release_slot(struct __sk_buff *skb, struct slot *slot,
-					 __u64 redirect_flags)
+static __always_inline bool fault_release_slot(struct __sk_buff *skb, struct slot *slot,
+					       __u64 redirect_flags)
 {
 	__u32 key = 0;
 	struct slot *scratch = bpf_map_lookup_elem(&fault_scratch, &key);
-	if (!scratch || !slot_load(skb, scratch))
+	if (!scratch || !fault_slot_load(skb, scratch))
 		return false;
-	bool stored = slot_store(skb, slot);
+	bool stored = fault_slot_store(skb, slot);
 	if (stored)
-		send_clone(skb, redirect_flags);
-	slot_store(skb, scratch);
+		fault_send_clone(skb, redirect_flags);
+	fault_slot_store(skb, scratch);
 	return stored;
 }
 
 /* At most one packet per packet that passes. */
-static __always_inline void release_due(struct __sk_buff *skb, struct fault_counters *counters,
-					__u64 seen, __u64 redirect_flags)
+static __always_inline void fault_release_due(struct __sk_buff *skb,
+					      struct fault_counters *counters, __u64 seen,
+					      __u64 redirect_flags)
 {
 	for (__u32 i = 0; i < FAULT_HELD_MAX; i++) {
 		__u32 key = i;
 		struct slot *slot = bpf_map_lookup_elem(&fault_slots, &key);
 		if (!slot || slot->state != SLOT_HELD || slot->due > seen ||
-		    !slot_claim(slot, SLOT_HELD))
+		    !fault_slot_claim(slot, SLOT_HELD))
 			continue;
-		if (release_slot(skb, slot, redirect_flags))
+		if (fault_release_slot(skb, slot, redirect_flags))
 			count(&counters->released);
 		else
 			count(&counters->failed);
-		slot_give(slot, SLOT_EMPTY);
+		fault_slot_give(slot, SLOT_EMPTY);
 		return;
 	}
 }
 
-static __always_inline bool is_in_range(const struct packet *packet,
-					const struct fault_config *config)
+static __always_inline bool fault_is_in_range(const struct packet *packet,
+					      const struct fault_config *config)
 {
 	return (packet->destination >= config->port_first &&
 		packet->destination <= config->port_last) ||
@@ -188,25 +189,25 @@ static __always_inline int fault(struct __sk_buff *skb, __u64 redirect_flags)
 	else if (skb->mark != PORT_MARK_ORPHAN && packet_parse(skb, &packet)) {
 		struct fault_config *config = bpf_map_lookup_elem(&fault_config, &key);
 		struct fault_counters *counters = bpf_map_lookup_elem(&fault_counters, &key);
-		if (!config || !counters || !is_in_range(&packet, config))
+		if (!config || !counters || !fault_is_in_range(&packet, config))
 			return TC_ACT_UNSPEC;
 		__u64 seen = __sync_fetch_and_add(&counters->seen, 1);
-		release_due(skb, counters, seen, redirect_flags);
-		if (draw(config->loss)) {
+		fault_release_due(skb, counters, seen, redirect_flags);
+		if (fault_draw(config->loss)) {
 			count(&counters->lost);
 			return TC_ACT_SHOT;
 		}
-		if (packet.payload_bytes && draw(config->corrupt)) {
-			corrupt(skb, &packet);
+		if (packet.payload_bytes && fault_draw(config->corrupt)) {
+			fault_corrupt(skb, &packet);
 			count(&counters->corrupted);
 		}
-		if (draw(config->congest) && bpf_skb_ecn_set_ce(skb) == 1)
+		if (fault_draw(config->congest) && bpf_skb_ecn_set_ce(skb) == 1)
 			count(&counters->congested);
-		if (draw(config->duplicate)) {
-			send_clone(skb, redirect_flags);
+		if (fault_draw(config->duplicate)) {
+			fault_send_clone(skb, redirect_flags);
 			count(&counters->duplicated);
 		}
-		if (draw(config->reorder)) {
+		if (fault_draw(config->reorder)) {
 			if (hold(skb, config, seen)) {
 				count(&counters->reordered);
 				return TC_ACT_SHOT;

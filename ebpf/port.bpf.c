@@ -22,7 +22,7 @@ struct {
 	__type(value, struct port_config);
 } port_config SEC(".maps");
 
-static __always_inline void steer(struct __sk_buff *skb, const struct port_config *config)
+static __always_inline void port_steer(struct __sk_buff *skb, const struct port_config *config)
 {
 	struct packet packet;
 	if (!packet_parse(skb, &packet))
@@ -41,7 +41,7 @@ int sar_port_egress(struct __sk_buff *skb)
 	if (!config)
 		return TC_ACT_UNSPEC;
 	if (config->workers > 1)
-		steer(skb, config);
+		port_steer(skb, config);
 	if (!config->orphan)
 		return TC_ACT_UNSPEC;
 	if (skb->mark == PORT_MARK_ORPHAN) {

@@ -29,7 +29,7 @@ struct cursor {
 	void *at, *end;
 };
 
-static __always_inline __be16 read_ethernet(struct cursor *c)
+static __always_inline __be16 xdp_read_ethernet(struct cursor *c)
 {
 	struct ethernet_header *ethernet = c->at;
 	if ((void *)(ethernet + 1) > c->end)
@@ -41,7 +41,7 @@ static __always_inline __be16 read_ethernet(struct cursor *c)
 /* Moves to what follows the header; false unless that is a whole UDP datagram to our address. We
  * send no options, and to skip them the verifier would ask for one capability more (CAP_PERFMON).
  */
-static __always_inline bool read_ipv4(struct cursor *c, const struct xdp_redirect_ours *ours)
+static __always_inline bool xdp_read_ipv4(struct cursor *c, const struct xdp_redirect_ours *ours)
 {
 	struct ipv4_header *ip = c->at;
 	if ((void *)(ip + 1) > c->end || ip->protocol != PROTOCOL_UDP)
@@ -54,7 +54,7 @@ static __always_inline bool read_ipv4(struct cursor *c, const struct xdp_redirec
 	return ip->destination == ours->ip[3] && ours->ip[2] == bpf_htonl(0xffff);
 }
 
-static __always_inline bool read_ipv6(struct cursor *c, const struct xdp_redirect_ours *ours)
+static __always_inline bool xdp_read_ipv6(struct cursor *c, const struct xdp_redirect_ours *ours)
 {
 	struct ipv6_header *ip = c->at;
 	if ((void *)(ip + 1) > c->end || ip->next_header != PROTOCOL_UDP)
@@ -72,13 +72,13 @@ int sar_redirect(struct xdp_md *ctx)
 	__u32 key = 0;
 	struct cursor c = {(void *)(long)ctx->data, (void *)(long)ctx->data_end};
 	const struct xdp_redirect_ours *ours = bpf_map_lookup_elem(&sar_ours, &key);
-	__be16 type = read_ethernet(&c);
+	__be16 type = xdp_read_ethernet(&c);
 	if (!ours)
 		return XDP_PASS;
 	if (type == bpf_htons(ETHERTYPE_IPV4)) {
-		if (!read_ipv4(&c, ours))
+		if (!xdp_read_ipv4(&c, ours))
 			return XDP_PASS;
-	} else if (type != bpf_htons(ETHERTYPE_IPV6) || !read_ipv6(&c, ours)) {
+	} else if (type != bpf_htons(ETHERTYPE_IPV6) || !xdp_read_ipv6(&c, ours)) {
 		return XDP_PASS;
 	}
 	struct udp_header *udp = c.at;

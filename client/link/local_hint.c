@@ -11,7 +11,7 @@
 enum { HINT_PATH_BYTES = 512, HINT_NAME_MAX = 24 };
 
 /* As client/cli/local/local_state.c makes them. */
-static void hint_folder(char out[HINT_PATH_BYTES])
+static void local_hint_folder(char out[HINT_PATH_BYTES])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	if (runtime && *runtime == '/')
@@ -21,7 +21,7 @@ static void hint_folder(char out[HINT_PATH_BYTES])
 }
 
 /* The path is FOLDER/NAME/I/control.sock: its node does not run. */
-static void hint_node(const char *inside, char *out, size_t room)
+static void local_hint_node(const char *inside, char *out, size_t room)
 {
 	char name[HINT_NAME_MAX + 1];
 	unsigned node;
@@ -33,7 +33,7 @@ static void hint_node(const char *inside, char *out, size_t room)
 }
 
 /* The first cluster, "main" before others, of which any node may be there. */
-static void hint_cluster(const char *folder, char *out, size_t room)
+static void local_hint_cluster(const char *folder, char *out, size_t room)
 {
 	char path[HINT_PATH_BYTES + 300], found[HINT_NAME_MAX + 1] = "";
 	struct stat st;
@@ -60,10 +60,10 @@ static void hint_cluster(const char *folder, char *out, size_t room)
 void local_hint(const char *path, char *out, size_t room)
 {
 	char folder[HINT_PATH_BYTES];
-	hint_folder(folder);
+	local_hint_folder(folder);
 	*out = '\0';
 	if (strncmp(path, folder, strlen(folder)) == 0)
-		hint_node(path + strlen(folder), out, room);
+		local_hint_node(path + strlen(folder), out, room);
 	else
-		hint_cluster(folder, out, room);
+		local_hint_cluster(folder, out, room);
 }

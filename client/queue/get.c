@@ -136,7 +136,7 @@ void op_get(struct op *op, bool whole, op_step *got)
 
 /* ---- WAIT ----------------------------------------------------------------------------------- */
 
-static void wait_ended(struct op *op, int status)
+static void get_wait_ended(struct op *op, int status)
 {
 	struct sar *s = op->queue->s;
 	uint64_t ready = op->call.result.reply.watermark;
@@ -161,5 +161,5 @@ void op_wait_begin(struct op *op, uint64_t size, uint32_t slot, uint64_t generat
 	op->request.generation = generation;
 	op->request.watermark = op->upto;
 	op->stores = stores;
-	op_request(op, wait_ended);
+	op_request(op, get_wait_ended);
 }

@@ -136,9 +136,9 @@ static void group_request(struct op *op, const struct group_request *ask, op_ste
 	group_send(op, ask, then);
 }
 
-static void member_repeat(struct op *op);
+static void group_member_repeat(struct op *op);
 
-static void member_announced(struct op *op, int status)
+static void group_member_announced(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	if (status < 0) {
@@ -146,29 +146,29 @@ static void member_announced(struct op *op, int status)
 		return;
 	}
 	group_learn(g->m, &g->answer);
-	member_repeat(op);
+	group_member_repeat(op);
 }
 
-static void member_answered(struct op *op, int status)
+static void group_member_answered(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	g->heard |= op->retried || status == -ESTALE;
 	if (status == -ESTALE && !g->announced && !op->cancelled) {
 		g->announced = true;
-		group_request(op, &g->m->join, member_announced);
+		group_request(op, &g->m->join, group_member_announced);
 		return;
 	}
 	g->answered(op, status);
 }
 
 /* The request of a member, PUSH or PULL, as it is to be sent now. */
-static void member_repeat(struct op *op)
+static void group_member_repeat(struct op *op)
 {
 	struct op_group *g = op->group;
 	struct group_request ask;
 	if (op->kind == SAR_OP_GROUP_PUSH) {
 		ask = group_of_push(g->m);
-		group_request(op, &ask, member_answered);
+		group_request(op, &ask, group_member_answered);
 		return;
 	}
 	ask = group_of_pull(g->m, &g->report);
@@ -178,15 +178,15 @@ static void member_repeat(struct op *op)
 		int64_t least = deadline_after(GROUP_REPORT_NS);
 		op->until_ns = op->cancelled || least > g->until_ns ? least : g->until_ns;
 	}
-	group_send(op, &ask, member_answered);
+	group_send(op, &ask, group_member_answered);
 }
 
 /* One that the owner does not know is announced, once. */
-static void member_request(struct op *op, op_step *answered)
+static void group_member_request(struct op *op, op_step *answered)
 {
 	op->group->answered = answered;
 	op->group->announced = op->group->heard = false;
-	member_repeat(op);
+	group_member_repeat(op);
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
@@ -262,9 +262,9 @@ static void group_joined(struct op *op, int status)
 
 /* ---- push ----------------------------------------------------------------------------------- */
 
-static void push_put(struct op *op);
+static void group_push_put(struct op *op);
 
-static void push_delete(struct op *op, op_step *then)
+static void group_push_delete(struct op *op, op_step *then)
 {
 	op->post = false;
 	op_new(op, SESSION_DELETE);
@@ -273,7 +273,7 @@ static void push_delete(struct op *op, op_step *then)
 	op_request(op, op_finish);
 }
 
-static void push_answered(struct op *op, int status)
+static void group_push_answered(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	uint64_t clock = g->m->join.clock + 1;
@@ -293,42 +293,42 @@ static void push_answered(struct op *op, int status)
 	}
 	g->result = status;
 	snprintf(g->words, sizeof(g->words), "%s", sar_error_detail());
-	push_delete(op, group_undone);
+	group_push_delete(op, group_undone);
 }
 
-static void push_cleared(struct op *op, int status)
+static void group_push_cleared(struct op *op, int status)
 {
 	if (status < 0 && status != -ENOENT)
 		group_end(op, status);
 	else
-		push_put(op);
+		group_push_put(op);
 }
 
-static void push_there(struct op *op, int status)
+static void group_push_there(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	g->tries++;
 	if (status == 0)
-		member_request(op, push_answered);
+		group_member_request(op, group_push_answered);
 	else if (status == -EEXIST && g->tries <= GROUP_TRIES) /* of a push that failed */
-		push_delete(op, push_cleared);
+		group_push_delete(op, group_push_cleared);
 	else if ((status == -ETIMEDOUT || status == -EAGAIN) && g->tries <= GROUP_TRIES)
-		push_put(op); /* while members of the cluster change: it may be there */
+		group_push_put(op); /* while members of the cluster change: it may be there */
 	else
 		group_end(op, status);
 }
 
-static void push_put(struct op *op)
+static void group_push_put(struct op *op)
 {
 	struct op_group *g = op->group;
 	op->id = group_contribution(g->m, g->m->join.clock + 1, op->request.name);
 	op->put = (struct op_put){.one = g->data, .count = 1, .size = g->data.iov_len};
 	op->post = false;
-	op->then = push_there;
+	op->then = group_push_there;
 	op_put_begin(op);
 }
 
-static void push_known(struct op *op, int status)
+static void group_push_known(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	if (status < 0) {
@@ -336,14 +336,14 @@ static void push_known(struct op *op, int status)
 		return;
 	}
 	group_learn(g->m, &g->answer);
-	push_put(op);
+	group_push_put(op);
 }
 
 /* ---- pull ----------------------------------------------------------------------------------- */
 
-static void pull_answered(struct op *op, int status);
+static void group_pull_answered(struct op *op, int status);
 
-static void pull_got(struct op *op, int status)
+static void group_pull_got(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	/* it is lost, and the owner finds out; or rounds went on so fast that it is deleted already
@@ -355,42 +355,42 @@ static void pull_got(struct op *op, int status)
 		status = -EINVAL;
 	}
 	if (lost || (group_pull_retries(status) && g->tries++ < GROUP_TRIES))
-		member_request(op, pull_answered);
+		group_member_request(op, group_pull_answered);
 	else
 		group_end(op, status);
 }
 
-static void part_back(void *op)
+static void group_part_back(void *op)
 {
 	op_back(op);
 }
 
 /* The thread has ended. */
-static void part_ended(struct op *op, int status)
+static void group_part_ended(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	group_work_join(&g->work);
 	g->report = g->work.report;
-	member_request(op, pull_answered);
+	group_member_request(op, group_pull_answered);
 }
 
-static void part_begin(struct op *op)
+static void group_part_begin(struct op *op)
 {
 	struct op_group *g = op->group;
 	group_learn(g->m, &g->answer);
 	if (op->queue->run) {
 		g->report = group_take_part(g->m, &g->answer.job);
-		member_request(op, pull_answered);
+		group_member_request(op, group_pull_answered);
 		return;
 	}
-	op->step = part_ended;
+	op->step = group_part_ended;
 	op->state = OP_AWAY;
-	g->work =
-		(struct group_work){.m = g->m, .job = g->answer.job, .ended = part_back, .arg = op};
+	g->work = (struct group_work){
+		.m = g->m, .job = g->answer.job, .ended = group_part_back, .arg = op};
 	group_work_begin(&g->work);
 }
 
-static void pull_answered(struct op *op, int status)
+static void group_pull_answered(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	g->report = (struct group_report){0};
@@ -402,7 +402,7 @@ static void pull_answered(struct op *op, int status)
 		return;
 	}
 	if (g->answer.job.round) {
-		part_begin(op);
+		group_part_begin(op);
 		return;
 	}
 	group_pulled(g->m, &g->answer, g->pulled, &op->id);
@@ -416,11 +416,11 @@ static void pull_answered(struct op *op, int status)
 	op->until_ns = op_until(g->nowait ? 0 : group_get_ns(g->m));
 	if (!g->nowait && g->until_ns < op->until_ns)
 		op->until_ns = g->until_ns;
-	op->then = pull_got;
+	op->then = group_pull_got;
 	op_get(op, true, op_finish);
 }
 
-static void decision_got(struct op *op, int status)
+static void group_decision_got(struct op *op, int status)
 {
 	struct op_group *g = op->group;
 	if (status == -ETIMEDOUT)
@@ -528,9 +528,9 @@ int sar_submit_group_push(sar_queue *q, sar_member *m, const void *data, uint64_
 	if (r < 0)
 		return r;
 	if (m->unsure)
-		group_request(op, &m->join, push_known);
+		group_request(op, &m->join, group_push_known);
 	else
-		push_put(op);
+		group_push_put(op);
 	return queue_leave(q, 0);
 }
 
@@ -552,7 +552,7 @@ int sar_submit_group_pull(sar_queue *q, sar_member *m, int64_t timeout_ns, sar_g
 	r = group_begin(q, SAR_OP_GROUP_PULL, &g, user_data, &op);
 	if (r < 0)
 		return r;
-	member_request(op, pull_answered);
+	group_member_request(op, group_pull_answered);
 	return queue_leave(q, 0);
 }
 
@@ -571,7 +571,7 @@ int sar_submit_group_contributors(sar_queue *q, sar_member *m, const sar_group_r
 		return r;
 	op->id = group_round(m, 'd', result->round, result->attempt, op->request.name);
 	op_patience(op, GROUP_DECISION_NS);
-	op->then = decision_got;
+	op->then = group_decision_got;
 	op_get(op, true, op_finish);
 	return queue_leave(q, 0);
 }

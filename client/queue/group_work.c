@@ -15,7 +15,7 @@ struct group_request group_of_pull(const sar_member *m, const struct group_repor
 	return r;
 }
 
-static struct group_report work_report(const struct group_job *job, int result)
+static struct group_report group_work_report(const struct group_job *job, int result)
 {
 	return (struct group_report){.flags = result == 0 ? GROUP_SWITCHED : GROUP_UNSWITCHED,
 				     .attempt = job->attempt,
@@ -30,19 +30,19 @@ struct group_report group_take_part(sar_member *m, const struct group_job *job)
 				  .count = m->count,
 				  .op = m->op,
 				  .dtype = m->dtype};
-	return work_report(job, group_switch_run(m->s, &m->at_switch, &part, job));
+	return group_work_report(job, group_switch_run(m->s, &m->at_switch, &part, job));
 }
 
-static bool work_stopped(void *arg)
+static bool group_work_stopped(void *arg)
 {
 	struct group_work *w = arg;
 	return atomic_load(&w->stop) || atomic_load(&w->m->s->mux.ended);
 }
 
-static void *work_run(void *arg)
+static void *group_work_run(void *arg)
 {
 	struct group_work *w = arg;
-	struct interrupt stops = {.asked = work_stopped, .arg = w};
+	struct interrupt stops = {.asked = group_work_stopped, .arg = w};
 	interrupt_set(&stops);
 	w->report = group_take_part(w->m, &w->job);
 	w->ended(w->arg);
@@ -51,11 +51,11 @@ static void *work_run(void *arg)
 
 void group_work_begin(struct group_work *w)
 {
-	int r = thread_begin(&w->thread, work_run, w);
+	int r = thread_begin(&w->thread, group_work_run, w);
 	w->begun = r == 0;
 	if (r == 0)
 		return;
-	w->report = work_report(&w->job, r);
+	w->report = group_work_report(&w->job, r);
 	w->ended(w->arg);
 }
 

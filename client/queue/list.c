@@ -32,21 +32,21 @@ void op_list_remove(struct op_list *l, struct op *op)
 
 /* ---- deadlines: a binary heap --------------------------------------------------------------- */
 
-static void heap_set(struct sar_queue *q, unsigned at, struct op *op)
+static void list_heap_set(struct sar_queue *q, unsigned at, struct op *op)
 {
 	q->heap[at] = op;
 	op->heap_at = at;
 }
 
-static void heap_up(struct sar_queue *q, struct op *op)
+static void list_heap_up(struct sar_queue *q, struct op *op)
 {
 	unsigned at = op->heap_at;
 	for (; at > 1 && q->heap[at / 2]->due_ns > op->due_ns; at /= 2)
-		heap_set(q, at, q->heap[at / 2]);
-	heap_set(q, at, op);
+		list_heap_set(q, at, q->heap[at / 2]);
+	list_heap_set(q, at, op);
 }
 
-static void heap_down(struct sar_queue *q, struct op *op)
+static void list_heap_down(struct sar_queue *q, struct op *op)
 {
 	unsigned at = op->heap_at;
 	for (unsigned child; (child = 2 * at) <= q->due; at = child) {
@@ -54,9 +54,9 @@ static void heap_down(struct sar_queue *q, struct op *op)
 			child++;
 		if (q->heap[child]->due_ns >= op->due_ns)
 			break;
-		heap_set(q, at, q->heap[child]);
+		list_heap_set(q, at, q->heap[child]);
 	}
-	heap_set(q, at, op);
+	list_heap_set(q, at, op);
 }
 
 void queue_due_not(struct sar_queue *q, struct op *op)
@@ -65,9 +65,9 @@ void queue_due_not(struct sar_queue *q, struct op *op)
 		return;
 	struct op *last = q->heap[q->due--];
 	if (last != op) {
-		heap_set(q, op->heap_at, last);
-		heap_up(q, last);
-		heap_down(q, last);
+		list_heap_set(q, op->heap_at, last);
+		list_heap_up(q, last);
+		list_heap_down(q, last);
 	}
 	op->heap_at = 0;
 }
@@ -79,12 +79,12 @@ void queue_due(struct sar_queue *q, struct op *op, int64_t due_ns)
 	if (due_ns == DEADLINE_NEVER)
 		return;
 	op->heap_at = ++q->due;
-	heap_up(q, op);
+	list_heap_up(q, op);
 }
 
 /* ---- by user_data --------------------------------------------------------------------------- */
 
-static struct op **user_bucket(const struct sar_queue *q, uint64_t user_data)
+static struct op **list_user_bucket(const struct sar_queue *q, uint64_t user_data)
 {
 	/* Fibonacci hashing: Knuth, TAOCP 3, 6.4 */
 	return &q->user[(user_data * 0x9e3779b97f4a7c15ull >> 32) & (q->users - 1)];
@@ -92,7 +92,7 @@ static struct op **user_bucket(const struct sar_queue *q, uint64_t user_data)
 
 void queue_user_add(struct sar_queue *q, struct op *op)
 {
-	struct op **at = user_bucket(q, op->user_data);
+	struct op **at = list_user_bucket(q, op->user_data);
 	op->by_user = *at;
 	if (*at)
 		(*at)->user_link = &op->by_user;
@@ -112,7 +112,7 @@ void queue_user_remove(struct op *op)
 
 struct op *queue_user_find(struct sar_queue *q, struct op *after, uint64_t user_data)
 {
-	struct op *op = after ? after->by_user : *user_bucket(q, user_data);
+	struct op *op = after ? after->by_user : *list_user_bucket(q, user_data);
 	while (op && op->user_data != user_data)
 		op = op->by_user;
 	return op;

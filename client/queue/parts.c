@@ -162,7 +162,7 @@ void op_reduce_begin(struct op *op, op_step *begun)
 }
 
 /* What it is asked for again with at another control. */
-static void reduce_remember(struct op *op)
+static void parts_reduce_remember(struct op *op)
 {
 	struct session_request request = op->request;
 	request.flags &= ~(uint32_t)SESSION_FLAG_RETRY;
@@ -171,7 +171,7 @@ static void reduce_remember(struct op *op)
 			 op->reduce.began_ns);
 }
 
-static unsigned reduce_count(const struct op *op)
+static unsigned parts_reduce_count(const struct op *op)
 {
 	const struct session_sources *page = op->call.result.items;
 	unsigned count = 0;
@@ -180,17 +180,17 @@ static unsigned reduce_count(const struct op *op)
 	return count;
 }
 
-static void reduce_ended(struct op *op, int status)
+static void parts_reduce_ended(struct op *op, int status)
 {
 	if (status != -ETIMEDOUT && status != -EPROTO)
 		reduces_forget(&op->queue->s->reduces, &op->id);
 	if (status < 0)
 		op_fail(op, status);
 	else
-		op_finish(op, (int)reduce_count(op));
+		op_finish(op, (int)parts_reduce_count(op));
 }
 
-static void reduce_await(struct op *op, int64_t until_ns, op_step *ended)
+static void parts_reduce_await(struct op *op, int64_t until_ns, op_step *ended)
 {
 	memset(&op->request.reduction, 0, sizeof(op->request.reduction));
 	op_new(op, SESSION_REDUCED);
@@ -204,7 +204,7 @@ void op_reduce_left(struct op *op, int status)
 		op_fail(op, status);
 		return;
 	}
-	reduce_remember(op);
+	parts_reduce_remember(op);
 	op_finish(op, 0);
 }
 
@@ -214,19 +214,19 @@ void op_reduce_begun(struct op *op, int status)
 		op_fail(op, status);
 		return;
 	}
-	reduce_remember(op);
-	reduce_await(op, op->reduce.until_ns, reduce_ended);
+	parts_reduce_remember(op);
+	parts_reduce_await(op, op->reduce.until_ns, parts_reduce_ended);
 }
 
 /* ---- ALLREDUCE ------------------------------------------------------------------------------ */
 
-static int reduce_compare(const void *a, const void *b)
+static int parts_reduce_compare(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(sar_id));
 }
 
 /* Whether all sources that the node has told to the asking operation are among those of op. */
-static bool allreduce_same(const struct op *op, const struct op *asking)
+static bool parts_allreduce_same(const struct op *op, const struct op *asking)
 {
 	const struct session_sources *page = asking->call.result.items;
 	unsigned count = op->reduce.count;
@@ -235,17 +235,17 @@ static bool allreduce_same(const struct op *op, const struct op *asking)
 	if (!sorted)
 		return false;
 	memcpy(sorted, op->reduce.sources, sizeof(*sorted) * count);
-	qsort(sorted, count, sizeof(*sorted), reduce_compare);
+	qsort(sorted, count, sizeof(*sorted), parts_reduce_compare);
 	for (size_t i = 0; i < asking->call.result.items_count; i++)
 		for (uint32_t k = 0; k < page[i].count && k < SESSION_SOURCES; k++)
 			same = same && bsearch(&page[i].source[k], sorted, count, sizeof(*sorted),
-					       reduce_compare);
+					       parts_reduce_compare);
 	free(sorted);
 	return same;
 }
 
 /* Of the target that is there already: which sources does it have? Does not wait. */
-static void allreduce_ask(struct op *op, op_step *step)
+static void parts_allreduce_ask(struct op *op, op_step *step)
 {
 	memset(&op->request.reduction, 0, sizeof(op->request.reduction));
 	op_new(op, SESSION_REDUCED);
@@ -255,16 +255,16 @@ static void allreduce_ask(struct op *op, op_step *step)
 	op_request(op, step);
 }
 
-static int allreduce_differs(void)
+static int parts_allreduce_differs(void)
 {
 	return error_set(-EEXIST, "exists already, and is not the result of these sources: use "
 				  "another name");
 }
 
-static void allreduce_made_before(struct op *end, int status)
+static void parts_allreduce_made_before(struct op *end, int status)
 {
-	if (status == -ENOENT || (status == 0 && !allreduce_same(end->parent, end)))
-		op_fail(end, allreduce_differs());
+	if (status == -ENOENT || (status == 0 && !parts_allreduce_same(end->parent, end)))
+		op_fail(end, parts_allreduce_differs());
 	else if (status < 0 && status != -ENODATA && status != -ETIMEDOUT)
 		op_fail(end, status);
 	else
@@ -272,53 +272,53 @@ static void allreduce_made_before(struct op *end, int status)
 }
 
 /* The reduce began late: other participants had made the target, and their reduce was over. */
-static void allreduce_ended(struct op *end, int status)
+static void parts_allreduce_ended(struct op *end, int status)
 {
 	if (status == -EEXIST) {
 		reduces_forget(&end->queue->s->reduces, &end->id);
-		allreduce_ask(end, allreduce_made_before);
+		parts_allreduce_ask(end, parts_allreduce_made_before);
 	} else {
-		reduce_ended(end, status);
+		parts_reduce_ended(end, status);
 	}
 }
 
-static void allreduce_parts(struct op *op)
+static void parts_allreduce_parts(struct op *op)
 {
 	bool walked = parts_walk(op);
 	struct op *end = op->parts, *whole = end->sibling;
 	op->state = OP_PARENT;
 	op->until_ns = DEADLINE_NEVER; /* the parts have one */
 	end->until_ns = whole->until_ns = op->reduce.until_ns;
-	reduce_await(end, op->reduce.until_ns, allreduce_ended);
+	parts_reduce_await(end, op->reduce.until_ns, parts_allreduce_ended);
 	if (whole->state != OP_DONE)
 		op_get(whole, true, part_got);
 	parts_walked(op, walked);
 }
 
-static void allreduce_begun(struct op *op, int status);
+static void parts_allreduce_begun(struct op *op, int status);
 
 /* Of the target that was there already. No reduce into it is known: the other participant's has
  * failed meanwhile, or a put has made the target, which each further request finds as well. */
-static void allreduce_known(struct op *op, int status)
+static void parts_allreduce_known(struct op *op, int status)
 {
 	op->nowait = false;
 	if (status == -ENOENT && op->reduce.restarts++ < ALLREDUCE_RESTARTS)
-		op_reduce_begin(op, allreduce_begun);
-	else if (status == -ENOENT || (status == 0 && !allreduce_same(op, op)))
-		op_fail(op, allreduce_differs());
+		op_reduce_begin(op, parts_allreduce_begun);
+	else if (status == -ENOENT || (status == 0 && !parts_allreduce_same(op, op)))
+		op_fail(op, parts_allreduce_differs());
 	else if (status < 0 && status != -ENODATA && status != -ETIMEDOUT)
 		op_fail(op, status);
 	else
-		allreduce_parts(op);
+		parts_allreduce_parts(op);
 }
 
-static void allreduce_begun(struct op *op, int status)
+static void parts_allreduce_begun(struct op *op, int status)
 {
 	if (status == 0) {
-		reduce_remember(op);
-		allreduce_parts(op);
+		parts_reduce_remember(op);
+		parts_allreduce_parts(op);
 	} else if (status == -EEXIST) { /* another participant was faster */
-		allreduce_ask(op, allreduce_known);
+		parts_allreduce_ask(op, parts_allreduce_known);
 	} else {
 		op_fail(op, status);
 	}
@@ -327,5 +327,5 @@ static void allreduce_begun(struct op *op, int status)
 void op_allreduce_begin(struct op *op)
 {
 	op->reduce.how.flags |= SAR_REDUCE_SPREAD;
-	op_reduce_begin(op, allreduce_begun);
+	op_reduce_begin(op, parts_allreduce_begun);
 }

@@ -43,7 +43,7 @@ void op_put_gather(const struct op *op, uint8_t *to)
 
 /* ---- CREATE --------------------------------------------------------------------------------- */
 
-static void create_pin_back(struct op *op)
+static void put_create_pin_back(struct op *op)
 {
 	create_unmark(op->queue->s, op->request.pin);
 	handle_give_pin(op->queue->s, op->request.pin);
@@ -65,13 +65,13 @@ void op_create_lost(struct op *op)
 		request.generation = reply->generation;
 		mux_post(&s->mux, &request);
 	}
-	create_pin_back(op);
+	put_create_pin_back(op);
 }
 
-static void create_answered(struct op *op, int status)
+static void put_create_answered(struct op *op, int status)
 {
 	if (status < 0) {
-		create_pin_back(op);
+		put_create_pin_back(op);
 		op->got(op, status);
 		return;
 	}
@@ -89,7 +89,7 @@ static void create_answered(struct op *op, int status)
 	op->got(op, 0);
 }
 
-static void create_retry(struct op *op, int status)
+static void put_create_retry(struct op *op, int status)
 {
 	op_create_begin(op, op->value, op->got);
 }
@@ -102,7 +102,7 @@ void op_create_begin(struct op *op, uint64_t size, op_step *done)
 	op_patience(op, HANDLE_CALL_NS);
 	if (pin == SESSION_PIN_NONE) {
 		op->value = size;
-		op_pinless(op, create_retry);
+		op_pinless(op, put_create_retry);
 		return;
 	}
 	op->value = 0;
@@ -111,14 +111,14 @@ void op_create_begin(struct op *op, uint64_t size, op_step *done)
 	op->request.pin = pin;
 	op->making = true;
 	create_mark(s, pin); /* now: control may go as soon as it has answered */
-	op_request(op, create_answered);
+	op_request(op, put_create_answered);
 }
 
 /* ---- giving up ------------------------------------------------------------------------------ */
 
 static void put_aborted(struct op *op, int status)
 {
-	create_pin_back(op);
+	put_create_pin_back(op);
 	op_finish(op, error_set(op->result, "%s", op->detail));
 }
 
@@ -158,7 +158,7 @@ static void put_fail(struct op *op, int status)
 
 /* ---- SEAL ----------------------------------------------------------------------------------- */
 
-static void seal_done(struct op *op)
+static void put_seal_done(struct op *op)
 {
 	struct sar *s = op->queue->s;
 	struct buffer own = buffer_get(&op->buffer);
@@ -178,10 +178,10 @@ static void put_slot_request(struct op *op, uint16_t kind, uint64_t bytes)
 	op_patience(op, create_patience(bytes));
 }
 
-static void seal_ended(struct op *op, int status)
+static void put_seal_ended(struct op *op, int status)
 {
 	if (status == 0)
-		seal_done(op);
+		put_seal_done(op);
 	else
 		op_finish(op, handle_name_slot(op->queue->s, op->request.slot,
 					       op->request.generation, status));
@@ -190,7 +190,7 @@ static void seal_ended(struct op *op, int status)
 void op_seal_begin(struct op *op)
 {
 	put_slot_request(op, SESSION_SEAL, op->buffer.size - op->buffer.ready);
-	op_request(op, seal_ended);
+	op_request(op, put_seal_ended);
 }
 
 /* ---- copying -------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static void put_copy(struct op *op, int status);
 static void put_sealed(struct op *op, int status)
 {
 	if (status == 0)
-		seal_done(op);
+		put_seal_done(op);
 	else
 		put_fail(op, status);
 }

@@ -48,14 +48,14 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int socket_fail(const sar_switch *w, const char *what)
+static int aggregate_socket_fail(const sar_switch *w, const char *what)
 {
 	int error = errno;
 	return error_set(-error, "switch %s: %s: %s", w->address, what, strerror(error));
 }
 
 /* The way to the switch; local: our address on it. */
-static int open_out(sar_switch *w, struct in_addr *local)
+static int aggregate_open_out(sar_switch *w, struct in_addr *local)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(AGGREGATE_PORT)};
 	struct sockaddr_in own;
@@ -65,14 +65,14 @@ static int open_out(sar_switch *w, struct in_addr *local)
 	w->out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (w->out < 0 || connect(w->out, (struct sockaddr *)&to, sizeof(to)) < 0 ||
 	    getsockname(w->out, (struct sockaddr *)&own, &length) < 0)
-		return socket_fail(w, "no way there");
+		return aggregate_socket_fail(w, "no way there");
 	setsockopt(w->out, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*local = own.sin_addr;
 	return 0;
 }
 
 /* Several members may be on one host: each gets every packet of its group. */
-static int open_in(sar_switch *w, struct in_addr local)
+static int aggregate_open_in(sar_switch *w, struct in_addr local)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(AGGREGATE_RESULT_PORT)};
 	struct ip_mreqn join = {.imr_address = local};
@@ -85,7 +85,7 @@ static int open_in(sar_switch *w, struct in_addr local)
 	if (w->in < 0 || setsockopt(w->in, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
 	    bind(w->in, (struct sockaddr *)&at, sizeof(at)) < 0 ||
 	    setsockopt(w->in, IPPROTO_IP, IP_ADD_MEMBERSHIP, &join, sizeof(join)) < 0)
-		return socket_fail(w, "no way back");
+		return aggregate_socket_fail(w, "no way back");
 	if (setsockopt(w->in, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		setsockopt(w->in, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	return 0;
@@ -93,7 +93,8 @@ static int open_in(sar_switch *w, struct in_addr local)
 
 /* Whether it answers our INSTALL of that version, or of an earlier one that a later has overtaken.
  */
-static bool answers_install(const sar_switch *w, const struct aggregate_header *h, uint32_t version)
+static bool aggregate_answers_install(const sar_switch *w, const struct aggregate_header *h,
+				      uint32_t version)
 {
 	return h->group == w->group && h->member == w->member &&
 	       ((h->kind == AGGREGATE_INSTALLED && (int32_t)(h->round - version) >= 0) ||
@@ -103,7 +104,7 @@ static bool answers_install(const sar_switch *w, const struct aggregate_header *
 
 /* Takes what has arrived from the switch: undamaged packets, for the job, or with an installed only
  * the answer to our INSTALL, whose version it has. Returns how many came. */
-static int receive(sar_switch *w, struct aggregate_header *installed)
+static int aggregate_receive(sar_switch *w, struct aggregate_header *installed)
 {
 	struct aggregate_header h;
 	struct mmsghdr m[ARRIVALS];
@@ -123,7 +124,7 @@ static int receive(sar_switch *w, struct aggregate_header *installed)
 		    !aggregate_intact(w->arrival[i], m[i].msg_len))
 			continue;
 		memcpy(&h, w->arrival[i], sizeof(h));
-		if (installed && answers_install(w, &h, installed->round))
+		if (installed && aggregate_answers_install(w, &h, installed->round))
 			*installed = h;
 		else if (!installed)
 			aggregate_job_take(&w->job, now, w->arrival[i], m[i].msg_len);
@@ -132,7 +133,7 @@ static int receive(sar_switch *w, struct aggregate_header *installed)
 }
 
 /* One datagram, or several of `each` bytes (the last may be shorter). False: no room now. */
-static bool send_burst(sar_switch *w, uint32_t bytes, uint32_t each)
+static bool aggregate_send_burst(sar_switch *w, uint32_t bytes, uint32_t each)
 {
 	union {
 		char room[CMSG_SPACE(sizeof(uint16_t))];
@@ -158,7 +159,7 @@ static bool send_burst(sar_switch *w, uint32_t bytes, uint32_t each)
 	return true;
 }
 
-static bool send_singly(sar_switch *w, uint32_t bytes, uint32_t each)
+static bool aggregate_send_singly(sar_switch *w, uint32_t bytes, uint32_t each)
 {
 	struct mmsghdr m[BURST];
 	struct iovec v[BURST];
@@ -171,7 +172,7 @@ static bool send_singly(sar_switch *w, uint32_t bytes, uint32_t each)
 }
 
 /* All that may leave. Packets that the kernel has no room for count as lost. */
-static void transmit(sar_switch *w)
+static void aggregate_transmit(sar_switch *w)
 {
 	uint32_t used = 0, each = 0, count = 0;
 	uint64_t now = now_ns();
@@ -181,7 +182,8 @@ static void transmit(sar_switch *w)
 		bool fits = bytes > 0 && count > 0 && count < BURST && bytes <= each &&
 			    used == count * each;
 		if (!fits && used > 0 &&
-		    !(w->singly ? send_singly(w, used, each) : send_burst(w, used, each)))
+		    !(w->singly ? aggregate_send_singly(w, used, each)
+				: aggregate_send_burst(w, used, each)))
 			return;
 		if (bytes == 0)
 			return;
@@ -193,7 +195,7 @@ static void transmit(sar_switch *w)
 	}
 }
 
-static void wait_in(sar_switch *w, uint64_t until_ns)
+static void aggregate_wait_in(sar_switch *w, uint64_t until_ns)
 {
 	struct pollfd p = {.fd = w->in, .events = POLLIN};
 	uint64_t now = now_ns(), left = until_ns > now ? until_ns - now : 0;
@@ -202,7 +204,7 @@ static void wait_in(sar_switch *w, uint64_t until_ns)
 	ppoll(&p, 1, &t, NULL);
 }
 
-static int refused(const sar_switch *w, uint8_t why)
+static int aggregate_refused(const sar_switch *w, uint8_t why)
 {
 	switch (why) {
 	case AGGREGATE_NO_ROOM:
@@ -218,7 +220,7 @@ static int refused(const sar_switch *w, uint8_t why)
 	}
 }
 
-static int installed(sar_switch *w, const struct aggregate_header *got, uint32_t version)
+static int aggregate_installed(sar_switch *w, const struct aggregate_header *got, uint32_t version)
 {
 	struct aggregate_policy policy;
 	memcpy(&policy, &got->bitmap, sizeof(policy));
@@ -257,13 +259,13 @@ int aggregate_install(sar_switch *w, const struct aggregate_join *how)
 			send(w->out, &ask, sizeof(ask), MSG_DONTWAIT);
 			next += ASK_MS * 1000000u;
 		}
-		wait_in(w, next);
-		while (got.kind == 0 && receive(w, &got) > 0)
+		aggregate_wait_in(w, next);
+		while (got.kind == 0 && aggregate_receive(w, &got) > 0)
 			;
 		if (got.kind == AGGREGATE_REFUSED)
-			return refused(w, got.flags);
+			return aggregate_refused(w, got.flags);
 		if (got.kind == AGGREGATE_INSTALLED)
-			return installed(w, &got, how->version);
+			return aggregate_installed(w, &got, how->version);
 	}
 	return error_set(-ENETUNREACH, "switch %s: nothing answers there", w->address);
 }
@@ -281,12 +283,12 @@ int aggregate_open(const char *address, uint32_t group, sar_switch **out)
 	w->switch_ip = ip.s_addr;
 	w->group = group;
 	w->in = w->out = -1;
-	int r = open_out(w, &local);
+	int r = aggregate_open_out(w, &local);
 	if (r == 0)
-		r = open_in(w, local);
+		r = aggregate_open_in(w, local);
 	while (r == 0 && w->token == 0)
 		if (getrandom(&w->token, sizeof(w->token), 0) < 0)
-			r = socket_fail(w, "no random number");
+			r = aggregate_socket_fail(w, "no random number");
 	if (r == 0)
 		*out = w;
 	else
@@ -334,7 +336,7 @@ void sar_switch_leave(sar_switch *w)
 	free(w);
 }
 
-static int fail(const sar_switch *w, int error)
+static int aggregate_fail(const sar_switch *w, int error)
 {
 	switch (error) {
 	case -ENETUNREACH:
@@ -389,17 +391,17 @@ int aggregate_step(sar_switch *w, uint64_t source_ready, uint64_t until_ns)
 	if (source_ready > w->job.source_ready)
 		w->job.source_ready = source_ready;
 	for (;;) {
-		while (receive(w, NULL) > 0)
+		while (aggregate_receive(w, NULL) > 0)
 			;
 		uint64_t now = now_ns();
 		int status = aggregate_job_status(&w->job, now);
 		if (status != 0)
-			return status < 0 ? fail(w, status) : status;
-		transmit(w);
+			return status < 0 ? aggregate_fail(w, status) : status;
+		aggregate_transmit(w);
 		uint64_t at = aggregate_job_timeout(&w->job);
 		if (now >= until_ns)
 			return 0;
-		wait_in(w, at < until_ns ? at : until_ns);
+		aggregate_wait_in(w, at < until_ns ? at : until_ns);
 	}
 }
 
@@ -455,7 +457,7 @@ int sar_switch_allreduce(sar_switch *w, const void *source, void *target, uint64
 	else
 		return r;
 	if (r == 0)
-		return fail(w, -ETIMEDOUT);
+		return aggregate_fail(w, -ETIMEDOUT);
 	if (r < 0)
 		return r;
 	if (out)

@@ -40,7 +40,7 @@ void aggregate_job_init(struct aggregate_job *j, const struct aggregate_job_spec
 	j->fresh_end = j->slots;
 }
 
-static void list_remove(struct aggregate_job *j, struct aggregate_job_slot *s)
+static void aggregate_list_remove(struct aggregate_job *j, struct aggregate_job_slot *s)
 {
 	if (s->previous == NONE)
 		j->oldest = s->next;
@@ -52,7 +52,7 @@ static void list_remove(struct aggregate_job *j, struct aggregate_job_slot *s)
 		j->slot[s->next].previous = s->previous;
 }
 
-static void list_add(struct aggregate_job *j, struct aggregate_job_slot *s)
+static void aggregate_list_add(struct aggregate_job *j, struct aggregate_job_slot *s)
 {
 	uint16_t at = (uint16_t)(s - j->slot);
 	s->next = NONE;
@@ -65,25 +65,25 @@ static void list_add(struct aggregate_job *j, struct aggregate_job_slot *s)
 }
 
 /* The bytes of a data chunk in the arrays. */
-static uint32_t data_bytes(const struct aggregate_job *j, uint32_t data)
+static uint32_t aggregate_data_bytes(const struct aggregate_job *j, uint32_t data)
 {
 	uint64_t at = (uint64_t)data * j->spec.payload, left = j->spec.bytes - at;
 	return left < j->spec.payload ? (uint32_t)left : j->spec.payload;
 }
 
 /* Of its packet. */
-static uint32_t padded(uint32_t bytes)
+static uint32_t aggregate_padded(uint32_t bytes)
 {
 	return (bytes + AGGREGATE_STEP - 1) / AGGREGATE_STEP * AGGREGATE_STEP;
 }
 
-static uint32_t payload_bytes(const struct aggregate_job *j, uint32_t chunk)
+static uint32_t aggregate_payload_bytes(const struct aggregate_job *j, uint32_t chunk)
 {
-	return chunk < j->lead ? 0 : padded(data_bytes(j, chunk - j->lead));
+	return chunk < j->lead ? 0 : aggregate_padded(aggregate_data_bytes(j, chunk - j->lead));
 }
 
 /* The least e with |x| <= 2^e for all of them. */
-static signed char block_exponent(const float *x, uint32_t count)
+static signed char aggregate_block_exponent(const float *x, uint32_t count)
 {
 	float most = 0;
 	int e;
@@ -100,7 +100,7 @@ static signed char block_exponent(const float *x, uint32_t count)
 }
 
 /* How many bits a value may have so that the sum of all members fits. */
-static int block_bits(const struct aggregate_job *j)
+static int aggregate_block_bits(const struct aggregate_job *j)
 {
 	int bits = BLOCK_BITS;
 	for (unsigned n = 1; n < j->spec.members; n *= 2)
@@ -108,10 +108,10 @@ static int block_bits(const struct aggregate_job *j)
 	return bits;
 }
 
-static void block_write(const struct aggregate_job *j, const float *x, uint32_t count,
-			signed char exponent, int32_t *out)
+static void aggregate_block_write(const struct aggregate_job *j, const float *x, uint32_t count,
+				  signed char exponent, int32_t *out)
 {
-	int bits = block_bits(j);
+	int bits = aggregate_block_bits(j);
 	double scale = exponent == EXPONENT_STRANGE ? 0 : ldexp(1, bits - exponent);
 	double most = ldexp(1, bits);
 	for (uint32_t i = 0; i < count; i++) {
@@ -123,59 +123,60 @@ static void block_write(const struct aggregate_job *j, const float *x, uint32_t 
 	}
 }
 
-static void block_read(const struct aggregate_job *j, const int32_t *in, uint32_t count,
-		       signed char exponent, float *x)
+static void aggregate_block_read(const struct aggregate_job *j, const int32_t *in, uint32_t count,
+				 signed char exponent, float *x)
 {
-	double scale = exponent == EXPONENT_STRANGE ? NAN : ldexp(1, exponent - block_bits(j));
+	double scale =
+		exponent == EXPONENT_STRANGE ? NAN : ldexp(1, exponent - aggregate_block_bits(j));
 	for (uint32_t i = 0; i < count; i++)
 		x[i] = (float)(in[i] * scale);
 }
 
-static const uint8_t *data_at(const struct aggregate_job *j, uint32_t data)
+static const uint8_t *aggregate_data_at(const struct aggregate_job *j, uint32_t data)
 {
 	return (const uint8_t *)j->spec.source + (uint64_t)data * j->spec.payload;
 }
 
 /* The values of a data chunk, padded with zeros. */
-static void write_values(const struct aggregate_job *j, uint32_t data, signed char exponent,
-			 uint8_t *out)
+static void aggregate_write_values(const struct aggregate_job *j, uint32_t data,
+				   signed char exponent, uint8_t *out)
 {
-	uint32_t bytes = data_bytes(j, data);
-	memset(out + bytes, 0, padded(bytes) - bytes);
+	uint32_t bytes = aggregate_data_bytes(j, data);
+	memset(out + bytes, 0, aggregate_padded(bytes) - bytes);
 	if (j->spec.dtype != AGGREGATE_BLOCK) {
-		memcpy(out, data_at(j, data), bytes);
+		memcpy(out, aggregate_data_at(j, data), bytes);
 		return;
 	}
 	float x[AGGREGATE_PAYLOAD_MAX / sizeof(float)];
 	int32_t values[AGGREGATE_PAYLOAD_MAX / sizeof(float)];
-	memcpy(x, data_at(j, data), bytes);
-	block_write(j, x, bytes / sizeof(float), exponent, values);
+	memcpy(x, aggregate_data_at(j, data), bytes);
+	aggregate_block_write(j, x, bytes / sizeof(float), exponent, values);
 	memcpy(out, values, bytes);
 }
 
-static signed char chunk_exponent(const struct aggregate_job *j, uint32_t chunk)
+static signed char aggregate_chunk_exponent(const struct aggregate_job *j, uint32_t chunk)
 {
 	float x[AGGREGATE_PAYLOAD_MAX / sizeof(float)];
 	if (j->lead == 0)
 		return 0;
 	if (chunk >= j->chunks)
 		return EXPONENT_ZERO;
-	uint32_t bytes = data_bytes(j, chunk);
-	memcpy(x, data_at(j, chunk), bytes);
-	return block_exponent(x, bytes / sizeof(float));
+	uint32_t bytes = aggregate_data_bytes(j, chunk);
+	memcpy(x, aggregate_data_at(j, chunk), bytes);
+	return aggregate_block_exponent(x, bytes / sizeof(float));
 }
 
 /* Whether all that the packet of the chunk needs is at the source. */
-static bool source_has(const struct aggregate_job *j, uint32_t chunk)
+static bool aggregate_source_has(const struct aggregate_job *j, uint32_t chunk)
 {
 	uint32_t last = chunk < j->chunks ? chunk : j->chunks - 1; /* with lead: its exponent */
-	return (uint64_t)last * j->spec.payload + data_bytes(j, last) <= j->source_ready;
+	return (uint64_t)last * j->spec.payload + aggregate_data_bytes(j, last) <= j->source_ready;
 }
 
-static uint32_t write_packet(struct aggregate_job *j, struct aggregate_job_slot *s, uint8_t kind,
-			     uint64_t now_ns, uint8_t *out)
+static uint32_t aggregate_write_packet(struct aggregate_job *j, struct aggregate_job_slot *s,
+				       uint8_t kind, uint64_t now_ns, uint8_t *out)
 {
-	uint32_t bytes = kind == AGGREGATE_POLL ? 0 : payload_bytes(j, s->chunk);
+	uint32_t bytes = kind == AGGREGATE_POLL ? 0 : aggregate_payload_bytes(j, s->chunk);
 	struct aggregate_header h = {.kind = kind,
 				     .member = j->spec.member,
 				     .members = j->spec.members,
@@ -186,19 +187,20 @@ static uint32_t write_packet(struct aggregate_job *j, struct aggregate_job_slot 
 				     .slot = (uint16_t)(s->chunk % j->spec.window),
 				     .operation = aggregate_operation(j->spec.op, j->spec.dtype)};
 	if (kind == AGGREGATE_CONTRIBUTION)
-		h.exponent = chunk_exponent(j, s->chunk);
+		h.exponent = aggregate_chunk_exponent(j, s->chunk);
 	if (bytes > 0) {
 		uint32_t data = s->chunk - j->lead;
-		h.flags = aggregate_end(data == j->chunks - 1, bytes - data_bytes(j, data));
-		write_values(j, data, s->exponent, out + sizeof(h));
+		h.flags =
+			aggregate_end(data == j->chunks - 1, bytes - aggregate_data_bytes(j, data));
+		aggregate_write_values(j, data, s->exponent, out + sizeof(h));
 	}
 	memcpy(out, &h, sizeof(h));
 	aggregate_seal(out, sizeof(h) + bytes);
 	if (j->oldest == NONE)
 		j->heard_ns = now_ns; /* a silence begins when something is under way */
 	if (s->state != AGGREGATE_JOB_FRESH)
-		list_remove(j, s);
-	list_add(j, s);
+		aggregate_list_remove(j, s);
+	aggregate_list_add(j, s);
 	s->sent_ns = now_ns;
 	if (kind == AGGREGATE_CONTRIBUTION)
 		s->first_ns = now_ns;
@@ -208,7 +210,7 @@ static uint32_t write_packet(struct aggregate_job *j, struct aggregate_job_slot 
 	return sizeof(h) + bytes;
 }
 
-static uint64_t rto_ns(const struct aggregate_job *j, unsigned tries)
+static uint64_t aggregate_rto_ns(const struct aggregate_job *j, unsigned tries)
 {
 	uint64_t ns = j->rtt_ns ? 2 * j->rtt_ns + 4 * j->deviation_ns : RTO_FIRST_NS;
 	ns = ns < RTO_MIN_NS ? RTO_MIN_NS : ns;
@@ -217,7 +219,7 @@ static uint64_t rto_ns(const struct aggregate_job *j, unsigned tries)
 }
 
 /* The slot to ask about: later packets have been answered, or its time is over. */
-static struct aggregate_job_slot *lost_slot(struct aggregate_job *j, uint64_t now_ns)
+static struct aggregate_job_slot *aggregate_lost_slot(struct aggregate_job *j, uint64_t now_ns)
 {
 	if (j->oldest == NONE)
 		return NULL;
@@ -225,7 +227,7 @@ static struct aggregate_job_slot *lost_slot(struct aggregate_job *j, uint64_t no
 	if (s->state == AGGREGATE_JOB_SENT &&
 	    (int32_t)(j->order_heard - s->order) > AGGREGATE_JOB_REORDER)
 		return s;
-	if (now_ns - s->sent_ns < rto_ns(j, s->tries))
+	if (now_ns - s->sent_ns < aggregate_rto_ns(j, s->tries))
 		return NULL;
 	if (now_ns - j->probed_ns >= PROBE_NS) {
 		j->probed_ns = now_ns;
@@ -242,26 +244,27 @@ uint32_t aggregate_job_next(struct aggregate_job *j, uint64_t now_ns, void *out)
 		if (s->state != AGGREGATE_JOB_POLLED)
 			continue;
 		j->resent++;
-		return write_packet(j, s, AGGREGATE_CONTRIBUTION, now_ns, out);
+		return aggregate_write_packet(j, s, AGGREGATE_CONTRIBUTION, now_ns, out);
 	}
-	struct aggregate_job_slot *s = lost_slot(j, now_ns);
+	struct aggregate_job_slot *s = aggregate_lost_slot(j, now_ns);
 	if (s) {
 		s->tries += s->tries < UINT8_MAX;
 		j->polls++;
-		return write_packet(j, s, AGGREGATE_POLL, now_ns, out);
+		return aggregate_write_packet(j, s, AGGREGATE_POLL, now_ns, out);
 	}
 	while (j->fresh_first != j->fresh_end) {
 		s = &j->slot[j->fresh[j->fresh_first & mask]];
-		if (!s->over && !source_has(j, s->chunk))
+		if (!s->over && !aggregate_source_has(j, s->chunk))
 			return 0;
 		j->fresh_first++;
 		if (!s->over)
-			return write_packet(j, s, AGGREGATE_CONTRIBUTION, now_ns, out);
+			return aggregate_write_packet(j, s, AGGREGATE_CONTRIBUTION, now_ns, out);
 	}
 	return 0;
 }
 
-static void measure(struct aggregate_job *j, const struct aggregate_job_slot *s, uint64_t now_ns)
+static void aggregate_measure(struct aggregate_job *j, const struct aggregate_job_slot *s,
+			      uint64_t now_ns)
 {
 	/* since its chunk was sent, asked about or not: slow answers would never count otherwise */
 	uint64_t rtt = now_ns - s->first_ns;
@@ -279,10 +282,10 @@ static void measure(struct aggregate_job *j, const struct aggregate_job_slot *s,
 
 /* The slot goes on with its next chunk. A FRESH one, which a quorum has left out, is in its ring
  * already. */
-static void slot_advance(struct aggregate_job *j, struct aggregate_job_slot *s)
+static void aggregate_slot_advance(struct aggregate_job *j, struct aggregate_job_slot *s)
 {
 	if (s->state != AGGREGATE_JOB_FRESH) {
-		list_remove(j, s);
+		aggregate_list_remove(j, s);
 		j->fresh[j->fresh_end++ & (AGGREGATE_JOB_WINDOW_MAX - 1)] = (uint16_t)(s - j->slot);
 	}
 	s->state = AGGREGATE_JOB_FRESH;
@@ -298,17 +301,18 @@ static void slot_advance(struct aggregate_job *j, struct aggregate_job_slot *s)
 		j->prefix++;
 }
 
-static void take_result(struct aggregate_job *j, struct aggregate_job_slot *s,
-			const struct aggregate_header *h, const uint8_t *payload, uint64_t now_ns)
+static void aggregate_take_result(struct aggregate_job *j, struct aggregate_job_slot *s,
+				  const struct aggregate_header *h, const uint8_t *payload,
+				  uint64_t now_ns)
 {
 	if (s->chunk >= j->lead) {
-		uint32_t data = s->chunk - j->lead, bytes = data_bytes(j, data);
+		uint32_t data = s->chunk - j->lead, bytes = aggregate_data_bytes(j, data);
 		uint8_t *to = (uint8_t *)j->spec.target + (uint64_t)data * j->spec.payload;
 		if (j->spec.dtype == AGGREGATE_BLOCK) {
 			float x[AGGREGATE_PAYLOAD_MAX / sizeof(float)];
 			int32_t values[AGGREGATE_PAYLOAD_MAX / sizeof(float)];
 			memcpy(values, payload, bytes);
-			block_read(j, values, bytes / sizeof(float), s->exponent, x);
+			aggregate_block_read(j, values, bytes / sizeof(float), s->exponent, x);
 			memcpy(to, x, bytes);
 		} else {
 			memcpy(to, payload, bytes);
@@ -317,14 +321,14 @@ static void take_result(struct aggregate_job *j, struct aggregate_job_slot *s,
 		j->fewest = h->member < j->fewest ? h->member : j->fewest;
 	}
 	s->exponent = h->exponent;
-	measure(j, s, now_ns);
+	aggregate_measure(j, s, now_ns);
 	/* an answer to a poll says nothing of what was sent before it */
 	if (s->state == AGGREGATE_JOB_SENT && (int32_t)(s->order - j->order_heard) > 0)
 		j->order_heard = s->order;
-	slot_advance(j, s);
+	aggregate_slot_advance(j, s);
 }
 
-static int refusal(uint8_t reason)
+static int aggregate_refusal(uint8_t reason)
 {
 	switch (reason) {
 	case AGGREGATE_NO_KERNEL:
@@ -350,8 +354,9 @@ bool aggregate_job_take(struct aggregate_job *j, uint64_t now_ns, const void *pa
 		return true; /* of a chunk that is in */
 	switch (h.kind) {
 	case AGGREGATE_RESULT:
-		if (bytes - AGGREGATE_HEADER == payload_bytes(j, s->chunk))
-			take_result(j, s, &h, (const uint8_t *)packet + sizeof(h), now_ns);
+		if (bytes - AGGREGATE_HEADER == aggregate_payload_bytes(j, s->chunk))
+			aggregate_take_result(j, s, &h, (const uint8_t *)packet + sizeof(h),
+					      now_ns);
 		else
 			j->error = -EINVAL;
 		break;
@@ -365,7 +370,7 @@ bool aggregate_job_take(struct aggregate_job *j, uint64_t now_ns, const void *pa
 		j->error = -ESTALE;
 		break;
 	case AGGREGATE_REFUSED:
-		j->error = refusal(h.flags);
+		j->error = aggregate_refusal(h.flags);
 		break;
 	default:
 		break;
@@ -378,7 +383,7 @@ uint64_t aggregate_job_timeout(const struct aggregate_job *j)
 	if (j->oldest == NONE)
 		return UINT64_MAX;
 	const struct aggregate_job_slot *s = &j->slot[j->oldest];
-	uint64_t at = s->sent_ns + rto_ns(j, s->tries), probe = j->probed_ns + PROBE_NS;
+	uint64_t at = s->sent_ns + aggregate_rto_ns(j, s->tries), probe = j->probed_ns + PROBE_NS;
 	return at < probe && j->probes >= AGGREGATE_JOB_PROBES ? probe : at;
 }
 

@@ -55,7 +55,7 @@ int aggregate_memory(uint64_t size, const sar_buffer *like, sar_buffer *out)
 	return 0;
 }
 
-static void give_up(struct reduction *r)
+static void aggregate_give_up(struct reduction *r)
 {
 	if (r->first)
 		sar_abort(r->s, &r->target);
@@ -64,7 +64,7 @@ static void give_up(struct reduction *r)
 }
 
 /* What readers of the target on other nodes may have. */
-static int publish(struct reduction *r)
+static int aggregate_publish(struct reduction *r)
 {
 	uint64_t ready = aggregate_ready(r->w);
 	if (!r->first || ready < r->target.ready + PUBLISH_BYTES)
@@ -72,7 +72,7 @@ static int publish(struct reduction *r)
 	return sar_publish(r->s, &r->target, ready);
 }
 
-static bool same_kind(const struct reduction *r, const sar_info *info)
+static bool aggregate_same_kind(const struct reduction *r, const sar_info *info)
 {
 	const sar_buffer *own = &r->source;
 	return info->size == own->size && (info->meta_bytes == 0 || own->meta_bytes == 0 ||
@@ -82,7 +82,7 @@ static bool same_kind(const struct reduction *r, const sar_info *info)
 
 /* A switch that gets chunks of unlike arrays never has all of some. 0, or -EINVAL: the nodes say
  * what differs. */
-static int look(struct reduction *r, uint64_t begin_ns)
+static int aggregate_look(struct reduction *r, uint64_t begin_ns)
 {
 	sar_info info;
 	if (r->looked || aggregate_now_ns() - begin_ns < LOOK_NS)
@@ -91,7 +91,7 @@ static int look(struct reduction *r, uint64_t begin_ns)
 	for (unsigned i = 0; i < r->count; i++) {
 		if (i == r->member || sar_info_get(r->s, r->sources[i], &info) < 0)
 			continue;
-		if (!same_kind(r, &info))
+		if (!aggregate_same_kind(r, &info))
 			return error_set(-EINVAL,
 					 "the sources of members %u and %u have other sizes, types "
 					 "or shapes",
@@ -101,7 +101,7 @@ static int look(struct reduction *r, uint64_t begin_ns)
 }
 
 /* 1: all is in. */
-static int go_on(struct reduction *r)
+static int aggregate_go_on(struct reduction *r)
 {
 	uint64_t begin_ns = aggregate_now_ns();
 	for (;;) {
@@ -117,9 +117,9 @@ static int go_on(struct reduction *r)
 			return n;
 		if (left <= 0)
 			return error_set(-ETIMEDOUT, "other members have not sent theirs");
-		n = publish(r);
+		n = aggregate_publish(r);
 		if (n == 0)
-			n = look(r, begin_ns);
+			n = aggregate_look(r, begin_ns);
 		if (n < 0)
 			return n;
 		if (grows)
@@ -130,7 +130,7 @@ static int go_on(struct reduction *r)
 }
 
 /* The second allreduce: whether member 0 has sealed the object. */
-static bool flagged(struct reduction *r)
+static bool aggregate_flagged(struct reduction *r)
 {
 	const sar_reduction how = {.op = SAR_SUM, .dtype = SAR_I32};
 	int32_t own[2] = {r->first, 0}, sum[2] = {0};
@@ -148,10 +148,10 @@ static bool flagged(struct reduction *r)
 }
 
 /* The result as its members have it. */
-static int finish(struct reduction *r, sar_id target, sar_buffer *out)
+static int aggregate_finish(struct reduction *r, sar_id target, sar_buffer *out)
 {
 	if (!r->first) {
-		if (flagged(r)) {
+		if (aggregate_flagged(r)) {
 			*out = r->target;
 			return 0;
 		}
@@ -163,13 +163,14 @@ static int finish(struct reduction *r, sar_id target, sar_buffer *out)
 		sar_abort(r->s, &r->target);
 		return n;
 	}
-	flagged(r);
+	aggregate_flagged(r);
 	return sar_get(r->s, target, deadline_left(r->deadline), out);
 }
 
 /* A member that is done may have made the target, or be about to give it up. */
-static int by_nodes(struct reduction *r, sar_id target, const char *name, const sar_id *sources,
-		    unsigned count, const sar_reduction *how, sar_buffer *out)
+static int aggregate_by_nodes(struct reduction *r, sar_id target, const char *name,
+			      const sar_id *sources, unsigned count, const sar_reduction *how,
+			      sar_buffer *out)
 {
 	sar_reduction plain = *how;
 	plain.flags = 0;
@@ -184,8 +185,8 @@ static int by_nodes(struct reduction *r, sar_id target, const char *name, const 
 	}
 }
 
-static int by_switch(struct reduction *r, sar_id target, const char *name, const sar_reduction *how,
-		     sar_buffer *out, sar_switch_result *result)
+static int aggregate_by_switch(struct reduction *r, sar_id target, const char *name,
+			       const sar_reduction *how, sar_buffer *out, sar_switch_result *result)
 {
 	uint64_t begin = aggregate_now_ns();
 	sar_put_options options = {.size = sizeof(options),
@@ -197,21 +198,21 @@ static int by_switch(struct reduction *r, sar_id target, const char *name, const
 		return n;
 	n = aggregate_begin(r->w, r->source.data, r->target.data, r->source.size, how);
 	if (n == 0)
-		n = go_on(r);
+		n = aggregate_go_on(r);
 	if (n < 0) {
 		struct error_kept words;
 		error_keep(&words);
-		give_up(r);
+		aggregate_give_up(r);
 		error_restore(&words);
 		return n;
 	}
 	if (result)
 		aggregate_result(r->w, begin, result);
-	return finish(r, target, out);
+	return aggregate_finish(r, target, out);
 }
 
 /* The nodes say what the array is, and refuse. */
-static int asked_wrongly(const struct reduction *r, const sar_reduction *how)
+static int aggregate_asked_wrongly(const struct reduction *r, const sar_reduction *how)
 {
 	sar_array array;
 	if (r->source.meta_bytes == 0 ||
@@ -244,16 +245,16 @@ int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, co
 	if (n < 0)
 		return n;
 	uint32_t round = aggregate_round(w);
-	n = asked_wrongly(&r, how);
+	n = aggregate_asked_wrongly(&r, how);
 	if (n == 0)
-		n = by_switch(&r, target, name, how, buffer, out);
+		n = aggregate_by_switch(&r, target, name, how, buffer, out);
 	aggregate_round_set(w, round + REDUCE_ROUNDS);
 	sar_release(s, &r.source);
 	if (n == 0 || n == -ETIMEDOUT)
 		return n;
 	struct error_kept words; /* why the switch did not: for those who want to say it */
 	error_keep(&words);
-	n = by_nodes(&r, target, name, sources, count, how, buffer);
+	n = aggregate_by_nodes(&r, target, name, sources, count, how, buffer);
 	if (n == 0)
 		error_restore(&words);
 	if (n == 0 && out)

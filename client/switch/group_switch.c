@@ -17,8 +17,8 @@
 #define JOB_STALL_NS 500000000ull   /* then other members are taken for dead */
 #define JOB_LIMIT_NS 10000000000ull /* of a job, and a second for each MB: as the owner has it */
 
-static void job_result_name(const struct group_part *part, uint64_t round, uint32_t attempt,
-			    char name[SAR_NAME_MAX + 1])
+static void group_job_result_name(const struct group_part *part, uint64_t round, uint32_t attempt,
+				  char name[SAR_NAME_MAX + 1])
 {
 	int n = snprintf(name, SAR_NAME_MAX + 1, GROUP_PREFIX "%s/r/%" PRIu64, part->group, round);
 	if (attempt)
@@ -27,7 +27,7 @@ static void job_result_name(const struct group_part *part, uint64_t round, uint3
 
 /* Gives up what it has. An object is deleted, unless it may be the result of its round. That does
  * not wait: the owner deletes what is left. */
-static void job_drop(sar *s, struct group_switch *w, bool wrong)
+static void group_job_drop(sar *s, struct group_switch *w, bool wrong)
 {
 	struct session_request request = handle_request(SESSION_DELETE, &w->id);
 	struct error_kept words;
@@ -42,8 +42,8 @@ static void job_drop(sar *s, struct group_switch *w, bool wrong)
 }
 
 /* The contribution; member 0 adds the total before to a copy of its own. */
-static int job_source(sar *s, const struct group_part *part, const struct group_job *job,
-		      sar_buffer *out)
+static int group_job_source(sar *s, const struct group_part *part, const struct group_job *job,
+			    sar_buffer *out)
 {
 	char name[SAR_NAME_MAX + 1];
 	sar_buffer own = {0}, base = {0};
@@ -58,7 +58,7 @@ static int job_source(sar *s, const struct group_part *part, const struct group_
 		*out = own;
 		return r;
 	}
-	job_result_name(part, job->base, job->base_attempt, name);
+	group_job_result_name(part, job->base, job->base_attempt, name);
 	r = sar_get(s, sar_id_of(name, strlen(name)), JOB_FIND_NS, &base);
 	if (r == 0 && base.size != own.size)
 		r = error_set(-EINVAL, "%s has another size than a contribution", name);
@@ -73,7 +73,7 @@ static int job_source(sar *s, const struct group_part *part, const struct group_
 	return r;
 }
 
-static int job_way(struct group_switch *w, const struct group_job *job)
+static int group_job_way(struct group_switch *w, const struct group_job *job)
 {
 	uint8_t ip[4];
 	char address[16];
@@ -89,7 +89,7 @@ static int job_way(struct group_switch *w, const struct group_job *job)
 }
 
 /* Until all is in: then everybody is in every chunk. */
-static int job_steps(struct group_switch *w, uint64_t bytes, unsigned members)
+static int group_job_steps(struct group_switch *w, uint64_t bytes, unsigned members)
 {
 	uint64_t begin = aggregate_now_ns(), moved = begin, ready = 0;
 	sar_switch_result result;
@@ -115,8 +115,8 @@ static int job_steps(struct group_switch *w, uint64_t bytes, unsigned members)
 	return result.fewest == members ? 0 : error_set(-EPROTO, "a sum without some members");
 }
 
-static int job_add(sar *s, struct group_switch *w, const struct group_part *part,
-		   const struct group_job *job, const sar_buffer *source, sar_buffer *target)
+static int group_job_add(sar *s, struct group_switch *w, const struct group_part *part,
+			 const struct group_job *job, const sar_buffer *source, sar_buffer *target)
 {
 	struct aggregate_join join = {.member = (uint8_t)job->member,
 				      .members = (uint8_t)job->members,
@@ -125,16 +125,16 @@ static int job_add(sar *s, struct group_switch *w, const struct group_part *part
 				      .round = job->version,
 				      .key = job->key};
 	sar_reduction how = {.op = part->op, .dtype = part->dtype};
-	int r = job_way(w, job);
+	int r = group_job_way(w, job);
 	if (r == 0)
 		r = aggregate_install(w->way, &join);
 	if (r == 0)
 		r = aggregate_begin(w->way, source->data, target->data, source->size, &how);
-	return r == 0 ? job_steps(w, source->size, job->members) : r;
+	return r == 0 ? group_job_steps(w, source->size, job->members) : r;
 }
 
 /* Member 0: the target is an object, which others get. */
-static int job_seal(sar *s, sar_id id, sar_buffer *target)
+static int group_job_seal(sar *s, sar_id id, sar_buffer *target)
 {
 	int r = sar_seal(s, target);
 	if (r < 0)
@@ -149,18 +149,18 @@ int group_switch_run(sar *s, struct group_switch *w, const struct group_part *pa
 	sar_buffer source = {0}, target = {0};
 	uint32_t attempt = job->attempt | GROUP_BY_SWITCH;
 	bool put = job->member == 0;
-	job_drop(s, w, job->round == w->round);
-	int r = job_source(s, part, job, &source);
+	group_job_drop(s, w, job->round == w->round);
+	int r = group_job_source(s, part, job, &source);
 	if (r < 0)
 		return r;
-	job_result_name(part, job->round, attempt, name);
+	group_job_result_name(part, job->round, attempt, name);
 	w->id = sar_id_of(name, strlen(name));
 	r = put ? sar_create(s, w->id, name, source.size, &target)
 		: aggregate_memory(source.size, NULL, &target);
 	if (r == 0) {
-		r = job_add(s, w, part, job, &source, &target);
+		r = group_job_add(s, w, part, job, &source, &target);
 		if (r == 0 && put)
-			r = job_seal(s, w->id, &target);
+			r = group_job_seal(s, w->id, &target);
 		else if (r < 0 && put)
 			sar_abort(s, &target);
 		else if (r < 0)
@@ -182,7 +182,7 @@ bool group_switch_take(sar *s, struct group_switch *w, uint64_t round, uint32_t 
 	if (w->round == 0 || round < w->round)
 		return false;
 	if (round > w->round || attempt != w->attempt) {
-		job_drop(s, w, round == w->round);
+		group_job_drop(s, w, round == w->round);
 		return false;
 	}
 	*out = w->result;
@@ -194,7 +194,7 @@ void group_switch_end(sar *s, struct group_switch *w)
 {
 	struct error_kept words;
 	error_keep(&words);
-	job_drop(s, w, false);
+	group_job_drop(s, w, false);
 	sar_switch_leave(w->way);
 	error_restore(&words);
 	*w = (struct group_switch){0};

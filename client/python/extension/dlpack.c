@@ -22,7 +22,7 @@ struct exported {
 };
 
 /* The thread that drops the memory need not hold the interpreter's lock. */
-static void exported_end(struct exported *self)
+static void dlpack_exported_end(struct exported *self)
 {
 	if (Py_IsInitialized()) {
 		PyGILState_STATE state = PyGILState_Ensure();
@@ -32,18 +32,18 @@ static void exported_end(struct exported *self)
 	free(self);
 }
 
-static void exported_end_plain(struct dlpack_managed *managed)
+static void dlpack_exported_end_plain(struct dlpack_managed *managed)
 {
-	exported_end(managed->context);
+	dlpack_exported_end(managed->context);
 }
 
-static void exported_end_versioned(struct dlpack_versioned *managed)
+static void dlpack_exported_end_versioned(struct dlpack_versioned *managed)
 {
-	exported_end(managed->context);
+	dlpack_exported_end(managed->context);
 }
 
 /* Of a capsule that nobody has taken. */
-static void capsule_end(PyObject *capsule)
+static void dlpack_capsule_end(PyObject *capsule)
 {
 	struct exported *self = NULL;
 	if (PyCapsule_IsValid(capsule, PLAIN))
@@ -51,11 +51,11 @@ static void capsule_end(PyObject *capsule)
 	else if (PyCapsule_IsValid(capsule, VERSIONED))
 		self = PyCapsule_GetPointer(capsule, VERSIONED);
 	if (self)
-		exported_end(self);
+		dlpack_exported_end(self);
 }
 
 /* Elements from one to the next along each dimension. */
-static void exported_strides(int64_t *shape, Py_ssize_t dimensions, bool fortran)
+static void dlpack_exported_strides(int64_t *shape, Py_ssize_t dimensions, bool fortran)
 {
 	int64_t *strides = shape + dimensions, stride = 1;
 	for (Py_ssize_t i = 0; i < dimensions; i++) {
@@ -65,7 +65,7 @@ static void exported_strides(int64_t *shape, Py_ssize_t dimensions, bool fortran
 	}
 }
 
-static struct exported *exported_new(PyObject *owner, PyObject *shape, bool fortran)
+static struct exported *dlpack_exported_new(PyObject *owner, PyObject *shape, bool fortran)
 {
 	Py_ssize_t dimensions = PyTuple_Size(shape);
 	if (dimensions < 0)
@@ -80,7 +80,7 @@ static struct exported *exported_new(PyObject *owner, PyObject *shape, bool fort
 		free(self);
 		return NULL;
 	}
-	exported_strides(self->shape, dimensions, fortran);
+	dlpack_exported_strides(self->shape, dimensions, fortran);
 	return self;
 }
 
@@ -93,7 +93,7 @@ PyObject *dlpack_export(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OIIO!pp", &owner, &code, &bits, &PyTuple_Type, &shape,
 			      &fortran, &versioned))
 		return NULL;
-	struct exported *self = exported_new(owner, shape, fortran);
+	struct exported *self = dlpack_exported_new(owner, shape, fortran);
 	if (!self)
 		return NULL;
 	struct dlpack_tensor tensor = {.data = self->buffer.data,
@@ -109,15 +109,15 @@ PyObject *dlpack_export(PyObject *module, PyObject *args)
 			.major = DLPACK_MAJOR,
 			.minor = DLPACK_MINOR,
 			.context = self,
-			.deleter = exported_end_versioned,
+			.deleter = dlpack_exported_end_versioned,
 			.flags = self->buffer.readonly ? DLPACK_READ_ONLY : 0,
 			.tensor = tensor};
 	else
 		self->as.plain = (struct dlpack_managed){
-			.tensor = tensor, .context = self, .deleter = exported_end_plain};
-	PyObject *capsule = PyCapsule_New(self, versioned ? VERSIONED : PLAIN, capsule_end);
+			.tensor = tensor, .context = self, .deleter = dlpack_exported_end_plain};
+	PyObject *capsule = PyCapsule_New(self, versioned ? VERSIONED : PLAIN, dlpack_capsule_end);
 	if (!capsule)
-		exported_end(self);
+		dlpack_exported_end(self);
 	return capsule;
 }
 
@@ -130,7 +130,7 @@ struct borrowed {
 	Py_ssize_t bytes;
 };
 
-static void borrowed_dealloc(PyObject *object)
+static void dlpack_imported_dealloc(PyObject *object)
 {
 	struct borrowed *self = (struct borrowed *)object;
 	if (self->plain && self->plain->deleter)
@@ -140,15 +140,15 @@ static void borrowed_dealloc(PyObject *object)
 	python_free(object);
 }
 
-static int borrowed_export(PyObject *object, struct python_buffer *out, int flags)
+static int dlpack_imported_export(PyObject *object, struct python_buffer *out, int flags)
 {
 	struct borrowed *self = (struct borrowed *)object;
 	return PyBuffer_FillInfo(out, object, self->data, self->bytes, 1, flags);
 }
 
 static PyType_Slot borrowed_slots[] = {
-	{PYTHON_GETBUFFER_SLOT, borrowed_export},
-	{Py_tp_dealloc, borrowed_dealloc},
+	{PYTHON_GETBUFFER_SLOT, dlpack_imported_export},
+	{Py_tp_dealloc, dlpack_imported_dealloc},
 	{Py_tp_new, python_not_made},
 	{0},
 };
@@ -171,8 +171,8 @@ int dlpack_add(PyObject *module)
 
 /* What is wrong with a tensor, or NULL and its bytes. *strided: only that they do not follow one
  * another. */
-static const char *tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *bytes,
-				bool *strided)
+static const char *dlpack_tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *bytes,
+				       bool *strided)
 {
 	*strided = false;
 	if (tensor->device_type != DLPACK_CPU && tensor->device_type != DLPACK_CUDA_HOST)
@@ -199,7 +199,7 @@ static const char *tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *
 			: NULL;
 }
 
-static PyObject *borrowed_tuple(struct borrowed *self, const struct dlpack_tensor *tensor)
+static PyObject *dlpack_imported_tuple(struct borrowed *self, const struct dlpack_tensor *tensor)
 {
 	PyObject *shape = PyTuple_New(tensor->dimensions);
 	for (int32_t i = 0; shape && i < tensor->dimensions; i++) {
@@ -230,7 +230,7 @@ PyObject *dlpack_import(PyObject *module, PyObject *capsule)
 						     : &((struct dlpack_managed *)pointer)->tensor;
 	Py_ssize_t bytes;
 	bool strided;
-	const char *wrong = tensor_wrong(tensor, &bytes, &strided);
+	const char *wrong = dlpack_tensor_wrong(tensor, &bytes, &strided);
 	if (wrong) {
 		PyObject *kind = strided ? PyObject_GetAttrString(module, "Strided") : NULL;
 		PyErr_SetString(kind ? kind : PyExc_TypeError, wrong);
@@ -250,5 +250,5 @@ PyObject *dlpack_import(PyObject *module, PyObject *capsule)
 	self->versioned = versioned ? pointer : NULL;
 	self->data = (char *)tensor->data + tensor->byte_offset;
 	self->bytes = bytes;
-	return borrowed_tuple(self, tensor);
+	return dlpack_imported_tuple(self, tensor);
 }

@@ -223,7 +223,7 @@ PyObject *groups_join(PyObject *object, PyObject *args)
 	return r < 0 ? python_fail(r, NULL) : groups_made(self, m);
 }
 
-static int member_open(const struct member *self)
+static int group_member_open(const struct member *self)
 {
 	if (!self->m) {
 		PyErr_SetString(PyExc_ValueError, "the member has left: join again");
@@ -235,7 +235,7 @@ static int member_open(const struct member *self)
 sar_member *groups_member(PyObject *member)
 {
 	struct member *self = (struct member *)member;
-	return member_open(self) < 0 ? NULL : self->m;
+	return group_member_open(self) < 0 ? NULL : self->m;
 }
 
 void groups_left(PyObject *member)
@@ -243,7 +243,7 @@ void groups_left(PyObject *member)
 	((struct member *)member)->m = NULL;
 }
 
-static PyObject *member_leave(PyObject *object, PyObject *none)
+static PyObject *group_member_leave(PyObject *object, PyObject *none)
 {
 	struct member *self = (struct member *)object;
 	sar_member *m = self->m;
@@ -257,7 +257,7 @@ static PyObject *member_leave(PyObject *object, PyObject *none)
 	return groups_done(r);
 }
 
-static void member_dealloc(PyObject *object)
+static void group_member_dealloc(PyObject *object)
 {
 	struct member *self = (struct member *)object;
 	if (self->m)
@@ -266,11 +266,11 @@ static void member_dealloc(PyObject *object)
 	python_free(object);
 }
 
-static PyObject *member_push(PyObject *object, PyObject *source)
+static PyObject *group_member_push(PyObject *object, PyObject *source)
 {
 	struct member *self = (struct member *)object;
 	struct python_buffer data;
-	if (member_open(self) < 0 || PyObject_GetBuffer(source, &data, 0) < 0)
+	if (group_member_open(self) < 0 || PyObject_GetBuffer(source, &data, 0) < 0)
 		return NULL;
 	int r;
 	PYTHON_WAIT_BEGIN
@@ -296,12 +296,12 @@ PyObject *groups_pulled(struct handle *handle, const sar_group_result *result, s
 }
 
 /* pull(timeout_ns): (View or None, round, attempt, version, through) */
-static PyObject *member_pull(PyObject *object, PyObject *args)
+static PyObject *group_member_pull(PyObject *object, PyObject *args)
 {
 	struct member *self = (struct member *)object;
 	sar_group_result result;
 	long long timeout_ns;
-	if (!PyArg_ParseTuple(args, "L", &timeout_ns) || member_open(self) < 0)
+	if (!PyArg_ParseTuple(args, "L", &timeout_ns) || group_member_open(self) < 0)
 		return NULL;
 	int r;
 	PYTHON_WAIT_BEGIN
@@ -327,12 +327,12 @@ PyObject *groups_contributors(const sar_contributor *who, int count)
 }
 
 /* contributors(round, attempt): [(member, clock, staleness, node)] */
-static PyObject *member_contributors(PyObject *object, PyObject *args)
+static PyObject *group_member_contributors(PyObject *object, PyObject *args)
 {
 	struct member *self = (struct member *)object;
 	sar_group_result result = {0};
 	unsigned long long round;
-	if (!PyArg_ParseTuple(args, "KI", &round, &result.attempt) || member_open(self) < 0)
+	if (!PyArg_ParseTuple(args, "KI", &round, &result.attempt) || group_member_open(self) < 0)
 		return NULL;
 	result.round = round;
 	sar_contributor *who = calloc(SAR_SOURCES_MAX, sizeof(*who));
@@ -347,34 +347,35 @@ static PyObject *member_contributors(PyObject *object, PyObject *args)
 	return list;
 }
 
-static PyObject *member_number(PyObject *object, void *none)
+static PyObject *group_member_number(PyObject *object, void *none)
 {
 	struct member *self = (struct member *)object;
-	return member_open(self) < 0 ? NULL
-				     : PyLong_FromUnsignedLongLong(sar_member_number(self->m));
+	return group_member_open(self) < 0
+		       ? NULL
+		       : PyLong_FromUnsignedLongLong(sar_member_number(self->m));
 }
 
-static PyObject *member_clock(PyObject *object, void *none)
+static PyObject *group_member_clock(PyObject *object, void *none)
 {
 	struct member *self = (struct member *)object;
-	return member_open(self) < 0 ? NULL
-				     : PyLong_FromUnsignedLongLong(sar_member_clock(self->m));
+	return group_member_open(self) < 0 ? NULL
+					   : PyLong_FromUnsignedLongLong(sar_member_clock(self->m));
 }
 
 static PyMethodDef member_methods[] = {
-	{"push", member_push, METH_O, NULL},
-	{"pull", member_pull, METH_VARARGS, NULL},
-	{"contributors", member_contributors, METH_VARARGS, NULL},
-	{"leave", member_leave, METH_NOARGS, NULL},
+	{"push", group_member_push, METH_O, NULL},
+	{"pull", group_member_pull, METH_VARARGS, NULL},
+	{"contributors", group_member_contributors, METH_VARARGS, NULL},
+	{"leave", group_member_leave, METH_NOARGS, NULL},
 	{0},
 };
 static PyGetSetDef member_fields[] = {
-	{"number", member_number, NULL, NULL, NULL},
-	{"clock", member_clock, NULL, NULL, NULL},
+	{"number", group_member_number, NULL, NULL, NULL},
+	{"clock", group_member_clock, NULL, NULL, NULL},
 	{0},
 };
 static PyType_Slot member_slots[] = {
-	{Py_tp_dealloc, member_dealloc},
+	{Py_tp_dealloc, group_member_dealloc},
 	{Py_tp_methods, member_methods},
 	{Py_tp_getset, member_fields},
 	{Py_tp_new, python_not_made},

@@ -77,14 +77,14 @@ static PyObject *view_meta(PyObject *object, void *none)
 	return PyBytes_FromStringAndSize(b->meta, (Py_ssize_t)b->meta_bytes);
 }
 
-static int private_export(PyObject *object, struct python_buffer *out, int flags)
+static int view_private_export(PyObject *object, struct python_buffer *out, int flags)
 {
 	struct private_view *self = (struct private_view *)object;
 	return PyBuffer_FillInfo(out, object, self->range.data, (Py_ssize_t)self->of->buffer.size,
 				 0, flags);
 }
 
-static void private_dealloc(PyObject *object)
+static void view_private_dealloc(PyObject *object)
 {
 	struct private_view *self = (struct private_view *)object;
 	if (self->range.base)
@@ -140,8 +140,8 @@ PyObject *view_add(PyObject *module)
 }
 
 static PyType_Slot private_slots[] = {
-	{PYTHON_GETBUFFER_SLOT, private_export},
-	{Py_tp_dealloc, private_dealloc},
+	{PYTHON_GETBUFFER_SLOT, view_private_export},
+	{Py_tp_dealloc, view_private_dealloc},
 	{Py_tp_new, python_not_made},
 	{0},
 };
