@@ -255,7 +255,7 @@ static PyObject *queue_gather(PyObject *object, PyObject *args)
 }
 
 /* The numbers of a list. */
-static uint32_t *nodes_of(PyObject *list, unsigned *count)
+static uint32_t *completions_nodes_of(PyObject *list, unsigned *count)
 {
 	Py_ssize_t length = PyList_Size(list);
 	if (length < 0)
@@ -295,7 +295,7 @@ static PyObject *queue_broadcast(PyObject *object, PyObject *args)
 	struct kept *kept = kept_new(self, name);
 	if (!kept)
 		return NULL;
-	kept->nodes = nodes_of(nodes, &kept->count);
+	kept->nodes = completions_nodes_of(nodes, &kept->count);
 	if (!kept->nodes) {
 		kept_free(kept);
 		return NULL;
@@ -340,7 +340,7 @@ static PyObject *queue_fd(PyObject *object, PyObject *none)
 	return PyLong_FromLong(sar_fd(((struct queue *)object)->q));
 }
 
-static PyObject *gathered(struct handle *handle, struct kept *kept)
+static PyObject *completions_gathered(struct handle *handle, struct kept *kept)
 {
 	PyObject *list = PyList_New(0);
 	for (unsigned i = 0; i < kept->count; i++) {
@@ -354,7 +354,7 @@ static PyObject *gathered(struct handle *handle, struct kept *kept)
 	return list;
 }
 
-static PyObject *viewed(struct handle *handle, sar_buffer *buffer)
+static PyObject *completions_viewed(struct handle *handle, sar_buffer *buffer)
 {
 	PyObject *view = view_new(handle, buffer);
 	if (!view)
@@ -363,13 +363,13 @@ static PyObject *viewed(struct handle *handle, sar_buffer *buffer)
 }
 
 /* What an operation has brought. */
-static PyObject *brought(struct handle *handle, sar_completion *c, struct kept *kept)
+static PyObject *completions_brought(struct handle *handle, sar_completion *c, struct kept *kept)
 {
 	switch (c->op) {
 	case SAR_OP_GET:
 	case SAR_OP_GET_BEGIN:
 	case SAR_OP_ALLREDUCE:
-		return viewed(handle, &c->buffer);
+		return completions_viewed(handle, &c->buffer);
 	case SAR_OP_WAIT:
 		if (c->value > ((struct view *)kept->view)->buffer.ready)
 			((struct view *)kept->view)->buffer.ready = c->value;
@@ -377,7 +377,7 @@ static PyObject *brought(struct handle *handle, sar_completion *c, struct kept *
 	case SAR_OP_INFO:
 		return python_info(&kept->info);
 	case SAR_OP_GATHER:
-		return gathered(handle, kept);
+		return completions_gathered(handle, kept);
 	default:
 		if (kept->group)
 			return completions_of_group(handle, c, kept);
@@ -385,7 +385,7 @@ static PyObject *brought(struct handle *handle, sar_completion *c, struct kept *
 	}
 }
 
-static PyObject *failed(const sar_completion *c, const struct kept *kept)
+static PyObject *completions_failed(const sar_completion *c, const struct kept *kept)
 {
 	struct python_name name = kept->name;
 	name.id = c->id; /* of a gather: the one that has failed */
@@ -396,7 +396,7 @@ static PyObject *failed(const sar_completion *c, const struct kept *kept)
 }
 
 /* (event, id, name, size) */
-static PyObject *watched(const sar_completion *c)
+static PyObject *completions_watched(const sar_completion *c)
 {
 	PyObject *name =
 		PyUnicode_DecodeUTF8(c->detail, (Py_ssize_t)strlen(c->detail), "surrogateescape");
@@ -407,7 +407,7 @@ static PyObject *watched(const sar_completion *c)
 }
 
 /* (ticket, result or exception) */
-static PyObject *completed(struct queue *self, sar_completion *c)
+static PyObject *completions_completed(struct queue *self, sar_completion *c)
 {
 	PyObject *key = PyLong_FromUnsignedLongLong(c->user_data);
 	PyObject *capsule = key ? PyDict_GetItem(self->kept, key) : NULL;
@@ -418,9 +418,9 @@ static PyObject *completed(struct queue *self, sar_completion *c)
 		return NULL;
 	}
 	bool goes_on = c->flags & SAR_MORE;
-	PyObject *result = c->result < 0 ? failed(c, kept)
-			   : goes_on	 ? watched(c)
-					 : brought(self->handle, c, kept);
+	PyObject *result = c->result < 0 ? completions_failed(c, kept)
+			   : goes_on	 ? completions_watched(c)
+					 : completions_brought(self->handle, c, kept);
 	if (!result) { /* of memory only: the operation's own exception says it */
 		PyObject *kind, *trace;
 		PyErr_Fetch(&kind, &result, &trace);
@@ -438,7 +438,7 @@ static PyObject *completed(struct queue *self, sar_completion *c)
 static int queue_take(struct queue *self, sar_completion *c, int count, PyObject *list)
 {
 	for (int i = 0; i < count; i++) {
-		PyObject *one = completed(self, &c[i]);
+		PyObject *one = completions_completed(self, &c[i]);
 		if (!one || PyList_Append(list, one) < 0)
 			PyErr_Clear();
 		Py_XDECREF(one);
@@ -501,7 +501,7 @@ static PyObject *queue_run(PyObject *object, PyObject *look)
 	self->run = NULL;
 	self->q = NULL;
 	if (r >= 0)
-		return brought(self->handle, &end, kept);
+		return completions_brought(self->handle, &end, kept);
 	struct python_name name = kept->name;
 	name.id = end.id; /* of a gather: the one that has failed */
 	return python_fail(r, &name);

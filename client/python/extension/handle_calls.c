@@ -186,7 +186,7 @@ struct pile {
 	size_t count, room, item_bytes;
 };
 
-static int pile_add(struct pile *pile, const void *item)
+static int handle_pile_add(struct pile *pile, const void *item)
 {
 	if (pile->count == pile->room) {
 		size_t room = pile->room ? 2 * pile->room : 64;
@@ -200,14 +200,14 @@ static int pile_add(struct pile *pile, const void *item)
 	return 0;
 }
 
-static int list_take(const sar_info *info, const sar_lease_info *lease, void *arg)
+static int handle_list_take(const sar_info *info, const sar_lease_info *lease, void *arg)
 {
-	return pile_add(arg, info);
+	return handle_pile_add(arg, info);
 }
 
-static int nodes_take(const sar_node *node, void *arg)
+static int handle_nodes_take(const sar_node *node, void *arg)
 {
-	return pile_add(arg, node);
+	return handle_pile_add(arg, node);
 }
 
 static PyObject *python_node(const sar_node *node)
@@ -217,7 +217,7 @@ static PyObject *python_node(const sar_node *node)
 }
 
 /* A list of what is in the pile. */
-static PyObject *pile_list(const struct pile *pile, bool of_nodes)
+static PyObject *handle_pile_list(const struct pile *pile, bool of_nodes)
 {
 	PyObject *list = PyList_New(0);
 	for (size_t i = 0; list && i < pile->count; i++) {
@@ -240,12 +240,12 @@ static PyObject *handle_listed(struct handle *self, const char *prefix)
 		return NULL;
 	int r;
 	PYTHON_WAIT_BEGIN
-	r = of_nodes ? sar_nodes(self->s, nodes_take, &pile)
-		     : sar_list_prefix(self->s, prefix, list_take, &pile);
+	r = of_nodes ? sar_nodes(self->s, handle_nodes_take, &pile)
+		     : sar_list_prefix(self->s, prefix, handle_list_take, &pile);
 	PYTHON_WAIT_END(r < 0)
 	PyOS_snprintf(words, sizeof(words), "%s",
 		      *sar_error_detail() ? sar_error_detail() : sar_strerror(r));
-	PyObject *list = r == -EINTR && PyErr_Occurred() ? NULL : pile_list(&pile, of_nodes);
+	PyObject *list = r == -EINTR && PyErr_Occurred() ? NULL : handle_pile_list(&pile, of_nodes);
 	free(pile.item);
 	if (r < 0 && list) {
 		python_fail_with(r, words, NULL, list);

@@ -64,7 +64,7 @@ void python_name_end(struct python_name *name)
 }
 
 /* The nodes that the last failure of this thread is about. */
-static PyObject *missing_nodes(void)
+static PyObject *module_missing_nodes(void)
 {
 	uint32_t node[256];
 	int count = sar_error_nodes(node, sizeof(node) / sizeof(node[0]));
@@ -99,7 +99,7 @@ PyObject *python_fail_with(int code, const char *words, const struct python_name
 {
 	if (code == -EINTR && PyErr_Occurred()) /* what a signal's handler has raised */
 		return NULL;
-	PyObject *nodes = missing_nodes(); /* before anything else may fail */
+	PyObject *nodes = module_missing_nodes(); /* before anything else may fail */
 	PyObject *error = nodes ? python_error(code, words, name, nodes, found) : NULL;
 	if (error)
 		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
@@ -144,7 +144,7 @@ void python_free(PyObject *self)
 	Py_DECREF(type);
 }
 
-static PyObject *id_of(PyObject *module, PyObject *key)
+static PyObject *module_id_of(PyObject *module, PyObject *key)
 {
 	struct python_buffer buffer;
 	if (PyObject_GetBuffer(key, &buffer, 0) < 0)
@@ -155,7 +155,7 @@ static PyObject *id_of(PyObject *module, PyObject *key)
 }
 
 /* The hash of the first and last KiB. */
-static PyObject *sample(PyObject *module, PyObject *data)
+static PyObject *module_sample(PyObject *module, PyObject *data)
 {
 	enum { SAMPLE_BYTES = 1024 };
 	char sampled[2 * SAMPLE_BYTES];
@@ -172,8 +172,8 @@ static PyObject *sample(PyObject *module, PyObject *data)
 	return PyBytes_FromStringAndSize((const char *)id.bytes, SAR_ID_BYTES);
 }
 
-/* same(a, b): whether two memories have equal bytes. Other threads run meanwhile. */
-static PyObject *same(PyObject *module, PyObject *args)
+/* module_same(a, b): whether two memories have equal bytes. Other threads run meanwhile. */
+static PyObject *module_same(PyObject *module, PyObject *args)
 {
 	struct python_buffer a, b;
 	PyObject *first, *second;
@@ -194,7 +194,7 @@ static PyObject *same(PyObject *module, PyObject *args)
 }
 
 /* Of what an object may be named by. */
-static PyObject *id_from(PyObject *module, PyObject *given)
+static PyObject *module_id_from(PyObject *module, PyObject *given)
 {
 	struct python_name name;
 	if (python_name(given, &name) < 0)
@@ -204,10 +204,10 @@ static PyObject *id_from(PyObject *module, PyObject *given)
 }
 
 static PyMethodDef module_methods[] = {
-	{"id_of", id_of, METH_O, NULL},
-	{"id_from", id_from, METH_O, NULL},
-	{"sample", sample, METH_O, NULL},
-	{"same", same, METH_VARARGS, NULL},
+	{"module_id_of", module_id_of, METH_O, NULL},
+	{"module_id_from", module_id_from, METH_O, NULL},
+	{"sample", module_sample, METH_O, NULL},
+	{"same", module_same, METH_VARARGS, NULL},
 	{"brief", python_brief, METH_O, NULL},
 	{"dlpack_export", dlpack_export, METH_VARARGS, NULL},
 	{"dlpack_import", dlpack_import, METH_O, NULL},
