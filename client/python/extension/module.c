@@ -204,8 +204,8 @@ static PyObject *module_id_from(PyObject *module, PyObject *given)
 }
 
 static PyMethodDef module_methods[] = {
-	{"module_id_of", module_id_of, METH_O, NULL},
-	{"module_id_from", module_id_from, METH_O, NULL},
+	{"id_of", module_id_of, METH_O, NULL},
+	{"id_from", module_id_from, METH_O, NULL},
 	{"sample", module_sample, METH_O, NULL},
 	{"same", module_same, METH_VARARGS, NULL},
 	{"brief", python_brief, METH_O, NULL},
