@@ -174,17 +174,17 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns)
 	struct error_kept words;
 	struct run run;
 	sar_completion end;
-	int r = get_refresh(s, b, &own);
+	get_refresh(s, b, &own); /* the WAIT says what is wrong */
 	if (b->ready >= upto || b->ready == b->size)
 		return 0;
-	r = run_begin(&run, s, 1);
+	int r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
 	r = run_end(&run, sar_submit_wait(&run.q, b, upto, timeout_ns, 0), &end);
-	if (r == 0)
+	if (r == 0) {
 		b->ready = end.value;
-	if (r == 0)
 		return 0;
+	}
 	error_keep(&words);
 	get_refresh(s, b, &own);
 	error_restore(&words);

@@ -255,18 +255,21 @@ static void parts_allreduce_ask(struct op *op, op_step *step)
 	op_request(op, step);
 }
 
-static int parts_allreduce_differs(void)
+/* The node has answered: 0 if the target is the result of op's sources, or nobody knows any more of
+ * which it is. */
+static int parts_allreduce_judge(const struct op *op, const struct op *asking, int status)
 {
-	return error_set(-EEXIST, "exists already, and is not the result of these sources: use "
-				  "another name");
+	if (status == -ENOENT || (status == 0 && !parts_allreduce_same(op, asking)))
+		return error_set(-EEXIST, "exists already, and is not the result of these sources: "
+					  "use another name");
+	return status == -ENODATA || status == -ETIMEDOUT ? 0 : status;
 }
 
 static void parts_allreduce_made_before(struct op *end, int status)
 {
-	if (status == -ENOENT || (status == 0 && !parts_allreduce_same(end->parent, end)))
-		op_fail(end, parts_allreduce_differs());
-	else if (status < 0 && status != -ENODATA && status != -ETIMEDOUT)
-		op_fail(end, status);
+	int r = parts_allreduce_judge(end->parent, end, status);
+	if (r < 0)
+		op_fail(end, r);
 	else
 		op_finish(end, 0); /* the GET decides */
 }
@@ -302,11 +305,12 @@ static void parts_allreduce_begun(struct op *op, int status);
 static void parts_allreduce_known(struct op *op, int status)
 {
 	op->nowait = false;
-	if (status == -ENOENT && op->reduce.restarts++ < ALLREDUCE_RESTARTS)
+	if (status == -ENOENT && op->reduce.restarts++ < ALLREDUCE_RESTARTS) {
 		op_reduce_begin(op, parts_allreduce_begun);
-	else if (status == -ENOENT || (status == 0 && !parts_allreduce_same(op, op)))
-		op_fail(op, parts_allreduce_differs());
-	else if (status < 0 && status != -ENODATA && status != -ETIMEDOUT)
+		return;
+	}
+	status = parts_allreduce_judge(op, op, status);
+	if (status < 0)
 		op_fail(op, status);
 	else
 		parts_allreduce_parts(op);
