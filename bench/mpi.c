@@ -41,7 +41,7 @@ static uint8_t *rank_room(size_t bytes)
 {
 	uint8_t *room = malloc(bytes ? bytes : 1);
 
-	if (room == NULL)
+	if (!room)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	memset(room, 0, bytes); /* no page fault is measured */
 	return room;
@@ -164,7 +164,7 @@ static FILE *rank_open(const struct rank *r, const char *directory, const char *
 
 	snprintf(path, sizeof(path), "%s/%s.%d", directory, name, r->rank);
 	FILE *file = fopen(path, mode);
-	if (file == NULL) {
+	if (!file) {
 		perror(path);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}

@@ -30,14 +30,14 @@ int main(int argc, char **argv)
 	static float block[BLOCK];
 	XXH3_state_t *state = XXH3_createState();
 
-	if (argc < 3 || state == NULL) {
+	if (argc < 3 || !state) {
 		fprintf(stderr, "usage: sum BYTES SEED...\n");
 		return 2;
 	}
 	uint64_t count = argument_need("BYTES", argv[1], 0, INT64_MAX) / sizeof(float);
 	int seed_count = argc - 2;
 	uint32_t *seeds = calloc((size_t)seed_count, sizeof(*seeds));
-	if (seeds == NULL)
+	if (!seeds)
 		return 1;
 	for (int s = 0; s < seed_count; s++)
 		seeds[s] = (uint32_t)argument_need("SEED", argv[2 + s], 0, UINT32_MAX);

@@ -54,7 +54,7 @@ static int task_make_room(struct task *t, uint64_t bytes)
 {
 	uint8_t *data = malloc(bytes ? bytes : 1);
 
-	if (data == NULL)
+	if (!data)
 		return -ENOMEM;
 	free(t->data);
 	t->data = data;

@@ -23,7 +23,7 @@ _Static_assert(SAR_SOURCES_MAX == SESSION_SOURCES_MAX && sizeof(sar_id) == OBJEC
 int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how,
 		 int64_t timeout_ns)
 {
-	if (sources == NULL || how == NULL || count == 0 || count > SAR_SOURCES_MAX)
+	if (!sources || !how || count == 0 || count > SAR_SOURCES_MAX)
 		return error_set(-EINVAL, "sar_reduce: %u sources: name 1 to %d, and say how",
 				 count, SAR_SOURCES_MAX);
 	if (timeout_ns <= 0)

@@ -19,7 +19,7 @@
 static bool joiner_wanted(struct sar *s)
 {
 	pthread_mutex_lock(&s->queues_lock);
-	bool wanted = s->queues != NULL && !atomic_load(&s->joiner.stop);
+	bool wanted = s->queues && !atomic_load(&s->joiner.stop);
 	pthread_mutex_unlock(&s->queues_lock);
 	return wanted;
 }

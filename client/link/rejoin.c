@@ -228,7 +228,7 @@ static int rejoin_swap(struct sar *s, struct rejoin *j)
 {
 	struct rejoin_change c = {.s = s, .j = j};
 	bool same = map_same(&s->map, &j->map);
-	if (!same && (c.lost = calloc(1, sizeof(*c.lost))) == NULL)
+	if (!same && !(c.lost = calloc(1, sizeof(*c.lost))))
 		return -ENOMEM;
 	int r = pins_replace(&s->pins, j->map.pins, same, rejoin_change, &c);
 	if (r == 0) {

@@ -385,7 +385,7 @@ int group_contributors(const sar_buffer *decision, sar_contributor *out, unsigne
 		const char *at = group_number(line + 2, end, 16, &number);
 		at = group_number(at, end, 10, &clock);
 		at = group_number(at, end, 10, &staleness);
-		if (group_number(at, end, 10, &node) == NULL)
+		if (!group_number(at, end, 10, &node))
 			continue;
 		if (count < room)
 			out[count] = (sar_contributor){.member = number,

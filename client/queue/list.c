@@ -102,7 +102,7 @@ void queue_user_add(struct sar_queue *q, struct op *op)
 
 void queue_user_remove(struct op *op)
 {
-	if (op->user_link == NULL)
+	if (!op->user_link)
 		return;
 	*op->user_link = op->by_user;
 	if (op->by_user)

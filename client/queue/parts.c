@@ -93,7 +93,7 @@ static bool parts_settle(struct op *op, struct op *part)
 {
 	if (op->kind == SAR_OP_GATHER)
 		return part->result < 0;
-	if (part->got == NULL) /* REDUCED: what is in the result need not be known to anybody */
+	if (!part->got) /* REDUCED: what is in the result need not be known to anybody */
 		return part->result < 0 && part->result != -ENODATA;
 	if (part->result == 0) {
 		op->buffer = part->buffer;

@@ -199,7 +199,7 @@ static void queue_answers(struct sar_queue *q)
 /* So many of those that the node had no room for. */
 static void queue_retry(struct sar_queue *q, unsigned count)
 {
-	for (struct op *op; count > 0 && (op = q->held.first) != NULL; count--) {
+	for (struct op *op; count > 0 && (op = q->held.first); count--) {
 		op_list_remove(&q->held, op);
 		op->state = OP_PENDING;
 		op_list_add(&q->pending, op);
@@ -209,7 +209,7 @@ static void queue_retry(struct sar_queue *q, unsigned count)
 static void queue_copy(struct sar_queue *q)
 {
 	q->budget = QUEUE_COPY_BYTES;
-	for (struct op *op; q->budget > 0 && (op = q->working.first) != NULL;) {
+	for (struct op *op; q->budget > 0 && (op = q->working.first);) {
 		op_list_remove(&q->working, op);
 		op->step(op, 0);
 	}
@@ -260,7 +260,7 @@ static void queue_fill(const struct op *op, sar_completion *out)
 static unsigned queue_harvest(struct sar_queue *q, sar_completion *out, unsigned room)
 {
 	unsigned count = queue_watched(q, out, room);
-	for (struct op *op; count < room && (op = q->done.first) != NULL;) {
+	for (struct op *op; count < room && (op = q->done.first);) {
 		count += op_watch_fill(op, out + count, room - count);
 		if (count == room)
 			break;

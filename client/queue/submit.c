@@ -206,7 +206,7 @@ int sar_submit_put_iov_with(sar_queue *q, sar_id id, const char *name, const str
 	const struct op_put put = {.iov = iov, .count = count};
 	uint64_t size = 0;
 	for (unsigned i = 0; i < count; i++) {
-		if (iov[i].iov_base == NULL && iov[i].iov_len > 0)
+		if (!iov[i].iov_base && iov[i].iov_len > 0)
 			return error_set(-EINVAL, "sar_submit_put_iov: piece %u has no data", i);
 		size = size > UINT64_MAX - iov[i].iov_len ? UINT64_MAX : size + iov[i].iov_len;
 	}

@@ -174,7 +174,7 @@ static void answers_queue(struct client *k, const void *bytes, size_t length, ui
 {
 	struct packet *p = answers_room(k) ? malloc(sizeof(*p) + length) : NULL;
 
-	if (p == NULL) {
+	if (!p) {
 		log_warning("disconnected a client that does not read its answers");
 		k->all->host->report.shell.clients_slow++;
 		clients_fail(k);
@@ -202,7 +202,7 @@ bool answers_reply(struct clients *c, uint32_t session, const struct session_rep
 	bool fds = r->status == 0 && (r->op == SESSION_ATTACH || r->op == SESSION_CREATE);
 	size_t length = sizeof(*r) + tail_bytes;
 
-	if (k == NULL || k->failed || length > sizeof(packet))
+	if (!k || k->failed || length > sizeof(packet))
 		return true;
 	packet.reply = *r;
 	if (tail_bytes > 0)

@@ -176,7 +176,7 @@ static int clients_add(struct clients *c, int fd)
 	struct client *k = calloc(1, sizeof(*k));
 	int error;
 
-	if (k == NULL)
+	if (!k)
 		return -ENOMEM;
 	k->all = c;
 	k->fd = fd;
@@ -328,7 +328,7 @@ int clients_listen(struct clients *c)
 	c->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	c->no_rights = c->listen_fd >= 0 && clients_set_rights(c->listen_fd, 0);
 	unlink(address.sun_path); /* the lock says that nobody listens there */
-	if (c->table == NULL || c->listen_fd < 0 ||
+	if (!c->table || c->listen_fd < 0 ||
 	    bind(c->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    clients_give(&address, c->host->options->socket_mode) < 0 ||
 	    listen(c->listen_fd, 64) < 0 ||

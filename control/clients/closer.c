@@ -54,7 +54,7 @@ static void closer_close(int fd, const timer_t *tick)
 {
 	static const struct itimerspec on = {{0, TICK_NS}, {0, TICK_NS}}, off;
 
-	if (tick == NULL) {
+	if (!tick) {
 		close(fd);
 		return;
 	}
@@ -72,10 +72,10 @@ static struct closing *closer_first(struct closer *c, const struct closer_thread
 	struct closer_queue *q = &c->queue[any && c->queue[true].first];
 	struct closing *g = q->first;
 
-	if (g == NULL)
+	if (!g)
 		return NULL;
 	q->first = g->next;
-	if (q->first == NULL)
+	if (!q->first)
 		q->last = &q->first;
 	return g;
 }
@@ -86,7 +86,7 @@ static struct closing *closer_next(struct closer_thread *t)
 	struct closing *g;
 
 	uv_mutex_lock(&c->lock);
-	while ((g = closer_first(c, t)) == NULL)
+	while (!(g = closer_first(c, t)))
 		uv_cond_wait(&c->given, &c->lock);
 	t->since_ns = uv_hrtime();
 	t->reported = false;
@@ -200,7 +200,7 @@ void closer_take(struct closer *c, int fd, bool doubtful)
 	struct closing *g = malloc(sizeof(*g));
 	struct closer_queue *q = &c->queue[doubtful];
 
-	if (g == NULL) {
+	if (!g) {
 		if (doubtful)
 			closer_lose(c);
 		else

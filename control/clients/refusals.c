@@ -72,7 +72,7 @@ void refusals_add(struct refusals *all, int fd, int error)
 {
 	struct refused *r = calloc(1, sizeof(*r)), **place = &all->waiting[all->next];
 
-	if (r == NULL || uv_poll_init(&all->clients->host->loop, &r->poll, fd) < 0) {
+	if (!r || uv_poll_init(&all->clients->host->loop, &r->poll, fd) < 0) {
 		free(r);
 		clients_hang_up(all->clients, fd, all->clients->no_rights);
 		return;

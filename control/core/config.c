@@ -85,17 +85,15 @@ static bool config_limits_valid(const struct control_config *f)
 	       f->quotas_count <= CONTROL_QUOTAS_MAX && f->references_max > 0 &&
 	       f->leases_max > 0 && f->holds_max > 0 && f->groups_max > 0 &&
 	       f->group_members_max > 0 &&
-	       (f->leases == NULL ||
-		(f->leases_max == LEASES_KEPT && f->holds_max == HOLDS_KEPT)) &&
+	       (!f->leases || (f->leases_max == LEASES_KEPT && f->holds_max == HOLDS_KEPT)) &&
 	       f->backoff_min_ns > 0 && f->gossip_ns > 0;
 }
 
 static bool config_valid(const struct control_config *f)
 {
 	if (f->nodes == 0 || f->nodes > NODES_MAX || f->shards > f->nodes ||
-	    (f->shards > 0 && f->shard_nodes == NULL) || f->seeds_count > MEMBERS_SEEDS_MAX ||
-	    (f->seeds_count > 0 ? f->seeds == NULL || f->seeds_count > f->nodes
-				: f->addrs == NULL) ||
+	    (f->shards > 0 && !f->shard_nodes) || f->seeds_count > MEMBERS_SEEDS_MAX ||
+	    (f->seeds_count > 0 ? !f->seeds || f->seeds_count > f->nodes : !f->addrs) ||
 	    (f->node >= f->nodes && (f->node != UINT32_MAX || f->seeds_count == 0)))
 		return false;
 	for (uint32_t i = 0; i < f->shards; i++)
@@ -213,7 +211,7 @@ struct control *control_init(void *memory, const struct control_config *config,
 	struct arena a = {.memory = memory, .hash_key = {config->hash_key[0], config->hash_key[1]}};
 	struct control *c;
 
-	if (memory == NULL || !config_valid(config))
+	if (!memory || !config_valid(config))
 		return NULL;
 	c = core_join(config_carve(&a, config, NULL));
 	c->config = *config;

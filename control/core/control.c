@@ -145,7 +145,7 @@ void control_network(struct control *c, const struct network *network)
 
 int control_attach(struct control *c, const struct control_attach *a, uint64_t now_ns)
 {
-	bool same = c->table != NULL && a->reply.adopted;
+	bool same = c->table && a->reply.adopted;
 	int error = 0;
 
 	assert(!c->attached);
@@ -215,7 +215,7 @@ static void control_turn(struct control *c)
 	requesters_pump(c);
 	if (c->directory->unremoved)
 		control_remind(c);
-	while ((l = loopback_pop(c)) != NULL) {
+	while ((l = loopback_pop(c))) {
 		dispatch(c, c->cluster->self, 0, &l->message);
 		pool_give(&c->cluster->loopback, l);
 		membership_pump(c);

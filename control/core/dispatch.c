@@ -115,8 +115,7 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 	const struct entry *e;
 
 	if (m->kind == MESSAGE_REDUCED) /* another node coordinates it, and is about to tell us */
-		return m->reduce.asked == 0 && reduce_find(c, id) == NULL &&
-		       ownership_settling(c, id);
+		return m->reduce.asked == 0 && !reduce_find(c, id) && ownership_settling(c, id);
 	/* If a complete result exists, the requester has agreed to it. Where it may not have, the
 	 * commit waits (reduce_known, commit_too_early). */
 	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_RESTART)
@@ -130,7 +129,7 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 	if (m->kind == MESSAGE_DELETE) /* the node of another lease may be about to send HOLD */
 		return true;
 	e = directory_find(&c->directory->shard, id);
-	if (e == NULL || e->generation == 0)
+	if (!e || e->generation == 0)
 		return true;
 	/* a partial copy shows that a complete one exists, on a node that may not have announced it
 	 * yet */

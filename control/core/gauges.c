@@ -58,7 +58,7 @@ void control_gauges(struct control *c, struct control_gauges *out)
 		.links_max = f->links_max,
 	};
 	gauges_members(c, out);
-	if (c->table == NULL)
+	if (!c->table)
 		return;
 	out->store_bytes = c->dataplane.store_bytes; /* as session_describe_node says it */
 	out->store_used = c->store->objects.space.used_bytes + c->flow->buffers.scratch.used_bytes;

@@ -219,7 +219,7 @@ static void wiring_late_answer(struct control *c, struct node *n, const struct m
 			reduce_forget(c, &m->got.id, m->request);
 		return;
 	}
-	if (c->table == NULL || idmap_find(&c->transfer->fetches.by_id, &m->got.id) != NULL ||
+	if (!c->table || idmap_find(&c->transfer->fetches.by_id, &m->got.id) ||
 	    slots_find(c, &m->got.id) != TABLE_SLOT_NONE)
 		return;
 	announce_disown(c, &m->got.id, m->got.generation);

@@ -260,7 +260,7 @@ void spill_sweep(struct spill *s)
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct control_spill file = {.size = 0};
 
-	for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+	for (struct dirent *e; d && (e = readdir(d));)
 		if (spill_file_parse_name(e->d_name, &file.id, &file.generation) &&
 		    !spill_under_way(s, &file.id, file.generation) &&
 		    !control_is_spilled(s->host->core, &file.id, file.generation))
@@ -284,7 +284,7 @@ static bool spill_memory(struct spill *s)
 		s->op[i].all = s;
 		s->op[i].header = aligned_alloc(SPILL_BLOCK, SPILL_BLOCK);
 		s->op[i].sum = spill_file_sum_new();
-		if (s->op[i].header == NULL || s->op[i].sum == NULL)
+		if (!s->op[i].header || !s->op[i].sum)
 			return false;
 	}
 	return true;
@@ -296,7 +296,7 @@ int spill_open(struct spill *s, struct host *host, const char *path)
 
 	s->host = host;
 	s->path = path;
-	if (path == NULL)
+	if (!path)
 		return 0;
 	s->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->folder < 0)

@@ -153,7 +153,7 @@ bool check_node(const void *wire, struct rows_arena *a, struct message *m)
 	if (in->plan_generation == 0)
 		return in->n_plan_level == 0;
 	p = rows_alloc(a, sizeof(*p));
-	if (p == NULL || in->plan_flags > 7)
+	if (!p || in->plan_flags > 7)
 		return false;
 	*p = (struct control_plan){.number = 1,
 				   .everyone = in->plan_flags & 1,
@@ -251,14 +251,14 @@ bool check_push(const void *wire, struct rows_arena *a, struct message *m)
 
 bool check_group(const void *wire, struct rows_arena *a, struct message *m)
 {
-	return group_request_wrong(&m->group.ask) == NULL;
+	return !group_request_wrong(&m->group.ask);
 }
 
 bool check_grouped(const void *wire, struct rows_arena *a, struct message *m)
 {
 	const struct group_answer *g = m->grouped.answer;
 
-	return g == NULL || ((g->op == 0 || reduce_op_name(g->op)) &&
-			     (g->dtype == 0 || reduce_dtype_name(g->dtype)) &&
-			     (g->job.round == 0 || g->job.member < g->job.members));
+	return !g || ((g->op == 0 || reduce_op_name(g->op)) &&
+		      (g->dtype == 0 || reduce_dtype_name(g->dtype)) &&
+		      (g->job.round == 0 || g->job.member < g->job.members));
 }

@@ -53,7 +53,7 @@ int codec_decode(const uint8_t *bytes, size_t length, uint8_t *arena, struct mes
 	if (length == 0 || length > MSG_BYTES_MAX)
 		return -EBADMSG;
 	e = rpc__envelope__unpack(&allocator, length, bytes);
-	if (e == NULL || (uint32_t)e->body_case >= ROWS_CASES)
+	if (!e || (uint32_t)e->body_case >= ROWS_CASES)
 		return -EBADMSG;
 	k = &rows_kinds[e->body_case];
 	*m = (struct message){.kind = k->kind, .request = e->request, .losses = e->losses};

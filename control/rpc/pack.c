@@ -13,7 +13,7 @@ static void *pack_message(const struct rows *rows, const void *from, const void 
 {
 	void *wire = rows_alloc(a, rows->wire->sizeof_message);
 
-	if (wire == NULL)
+	if (!wire)
 		return NULL;
 	rows->wire->message_init(wire);
 	return pack_rows(rows, from, before, a, wire) ? wire : NULL;
@@ -26,11 +26,11 @@ static bool pack_messages(const struct row *r, const void *items, size_t count,
 
 	*n = count < r->most ? count : r->most;
 	*out = rows_alloc(a, *n * sizeof(**out));
-	if (*out == NULL)
+	if (!*out)
 		return false;
 	for (size_t i = 0; i < *n; i++, item += r->of->bytes) {
 		(*out)[i] = pack_message(r->of, item, i ? item - r->of->bytes : NULL, a);
-		if ((*out)[i] == NULL)
+		if (!(*out)[i])
 			return false;
 	}
 	return true;
@@ -53,7 +53,7 @@ static bool pack_part(const struct row *r, const uint8_t *m, struct rows_arena *
 	else if (*(const uint64_t *)(const void *)(from + r->of->row[0].at) == 0)
 		from = NULL;
 	*to = from ? pack_message(r->of, from, NULL, a) : NULL;
-	return from == NULL || *to;
+	return !from || *to;
 }
 
 static ProtobufCBinaryData pack_bytes(const struct row *r, const void *from, const uint32_t *count)
@@ -137,7 +137,7 @@ void pack_plan(const struct message *m, struct rows_arena *a, void *wire)
 	const struct control_plan *p = m->plan;
 	Rpc__Node *out = wire;
 
-	if (p == NULL)
+	if (!p)
 		return;
 	pack_rows(&rows_plan, p, NULL, a, out);
 	out->plan_flags = (p->everyone ? 1 : 0) | (p->repaired ? 2 : 0) | (p->network ? 4 : 0);

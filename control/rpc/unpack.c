@@ -90,7 +90,7 @@ static bool unpack_messages(const struct row *r, const void *wire, struct rows_a
 		return false;
 	if (r->op == ROW_PAGE) {
 		item = unpack_room(a, n * r->of->bytes);
-		if (item == NULL)
+		if (!item)
 			return false;
 		memcpy(out + r->at, &item, sizeof(item));
 	}
@@ -111,7 +111,7 @@ static bool unpack_part(const struct row *r, const void *wire, struct rows_arena
 	if (r->op == ROW_LIST || r->op == ROW_PAGE)
 		return unpack_messages(r, wire, a, out);
 	memcpy(&in, (const uint8_t *)wire + r->wire, sizeof(in));
-	if (in == NULL)
+	if (!in)
 		return true;
 	if (r->op == ROW_LINKED) {
 		to = unpack_room(a, r->of->bytes);

@@ -196,7 +196,7 @@ static int attach_take(struct attach *a, const int *fds)
 	for (unsigned w = 0; w < a->reply.workers; w++)
 		a->worker_wake[w] = fds[ATTACH_OWN_FDS + w];
 	a->ipc = attach_map(a->ipc_fd, &a->ipc_bytes);
-	if (a->store == NULL || a->table == NULL || a->private == NULL || a->ipc == NULL)
+	if (!a->store || !a->table || !a->private || !a->ipc)
 		return -ENOMEM;
 	if (!attach_ipc_valid(a) || !attach_table_valid(a)) {
 		attach_leave_store(a);

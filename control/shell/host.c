@@ -45,7 +45,7 @@ static uv_poll_t *host_poll(struct host *h, int fd, uv_poll_cb callback)
 {
 	uv_poll_t *p = calloc(1, sizeof(*p));
 
-	if (p == NULL)
+	if (!p)
 		return NULL;
 	p->data = h;
 	if (uv_poll_init(&h->loop, p, fd) < 0) {
@@ -119,7 +119,7 @@ static int host_core(struct host *h, uint32_t slots);
 /* Clients are let in as soon as the node is one of the cluster. */
 static void host_membership(struct host *h)
 {
-	if (h->core == NULL) /* no dataplane yet */
+	if (!h->core) /* no dataplane yet */
 		return;
 	switch (control_membership(h->core)) {
 	case CONTROL_JOINING:
@@ -146,7 +146,7 @@ static void host_rails(const struct host *h, uint32_t rails)
 	struct topology *t = h->topology ? h->topology : h->options->topology;
 	char why[TOPOLOGY_WHY_BYTES];
 
-	if (t == NULL)
+	if (!t)
 		return;
 	t->network.crossed = rails > 1 && topology_unlike(t, why);
 	if (t->network.crossed)
@@ -161,7 +161,7 @@ static void host_begin(struct host *h)
 				   h->attach.private};
 	int error;
 
-	if (h->core == NULL && host_core(h, a.table->slots)) {
+	if (!h->core && host_core(h, a.table->slots)) {
 		host_stop(h, 1);
 		return;
 	}
@@ -294,7 +294,7 @@ static void host_prepare(uv_prepare_t *prepare)
 	uint64_t next, now, plan_ns;
 	bool more;
 
-	if (h->core == NULL) /* no dataplane yet */
+	if (!h->core) /* no dataplane yet */
 		return;
 	more = control_copy(h->core, host_now_ns());
 	more |= host_pump(h);
@@ -345,9 +345,9 @@ static void host_reload(uv_signal_t *handle, int number)
 	struct host *h = handle->data;
 	struct topology *t = options_topology_reload(h->options);
 
-	if (h->options->topology == NULL)
+	if (!h->options->topology)
 		log_info("%s: nothing to read again, as there is no --topology", strsignal(number));
-	if (t == NULL)
+	if (!t)
 		return;
 	if (h->core)
 		control_network(h->core, &t->network);

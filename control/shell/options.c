@@ -84,7 +84,7 @@ static bool options_addr(char *text, struct net_addr *out)
 	if (*text == '[') {
 		char *close = strchr(text, ']');
 
-		if (close == NULL || (close[1] != '\0' && close[1] != ':'))
+		if (!close || (close[1] != '\0' && close[1] != ':'))
 			return false;
 		port = close[1] == ':' ? close + 1 : NULL;
 		*close = '\0';
@@ -154,7 +154,7 @@ static enum options_result options_file(struct options_addrs *a, const char *pat
 		     t = strtok_r(NULL, ", \t", &save))
 			result = options_add_node(a, t);
 	}
-	if (f == NULL || ferror(f)) { /* a folder can be opened */
+	if (!f || ferror(f)) { /* a folder can be opened */
 		log_error("cannot read %s (%s): name the file with the list of nodes", path,
 			  strerror(errno));
 		result = OPTIONS_WRONG;
@@ -316,7 +316,7 @@ static enum options_result options_take(struct options *o, int id, const char *v
 		return options_topology(o, value);
 	case OPTION_PLANNER:
 		o->planner = planner_named(value);
-		if (o->planner == NULL)
+		if (!o->planner)
 			return options_wrong("planner", value,
 					     "no planner: 'sarissa plan --why' prints all");
 		return OPTIONS_RUN;
@@ -356,10 +356,10 @@ struct topology *options_topology_reload(const struct options *o)
 	char error[TOPOLOGY_ERROR_BYTES];
 	struct topology *t;
 
-	if (o->topology_path == NULL)
+	if (!o->topology_path)
 		return NULL;
 	t = topology_read(o->topology_path, error);
-	if (t == NULL)
+	if (!t)
 		log_error("--topology: %s: the earlier one stays", error);
 	if (t && options_places(o, t))
 		return t;

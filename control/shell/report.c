@@ -46,7 +46,7 @@ void report_open(struct report *r, const char *rundir)
 	snprintf(path, sizeof(path), "%s/control.counters.new", rundir);
 	snprintf(final, sizeof(final), "%s/control.counters", rundir);
 	r->file = report_map(path);
-	if (r->file == NULL || rename(path, final) < 0) {
+	if (!r->file || rename(path, final) < 0) {
 		log_warning("cannot write %s (%s): there will be no counters of control", final,
 			    strerror(errno));
 		r->file = NULL;
@@ -94,7 +94,7 @@ void report_write(struct report *r, struct control *core, uint64_t now_ns)
 {
 	uint64_t total[CONTROL_COUNTERS_COUNT], shell[CONTROL_COUNTERS_COUNT];
 
-	if (r->file == NULL || now_ns < r->due_ns)
+	if (!r->file || now_ns < r->due_ns)
 		return;
 	r->due_ns = now_ns + REPORT_NS;
 	memcpy(total, control_counters(core), sizeof(total));

@@ -49,7 +49,7 @@ static bool file_name(struct reader *r, const yaml_node_t *n, const char *what,
 {
 	const char *text = file_text(r, n, what);
 
-	if (text == NULL)
+	if (!text)
 		return false;
 	if (*text == '\0' || strlen(text) > TOPOLOGY_NAME_MAX)
 		return file_fail(r, n, "%s has 1 to %d bytes", what, TOPOLOGY_NAME_MAX);
@@ -64,7 +64,7 @@ static bool file_number(struct reader *r, const yaml_node_t *n, const char *what
 	char *end;
 	unsigned long v;
 
-	if (text == NULL)
+	if (!text)
 		return false;
 	v = strtoul(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || v > most)
@@ -77,7 +77,7 @@ static bool file_rate(struct reader *r, const yaml_node_t *n, uint64_t *out)
 {
 	const char *text = file_text(r, n, "rate");
 
-	if (text == NULL)
+	if (!text)
 		return false;
 	if (units_rate(text, out))
 		return true;
@@ -90,7 +90,7 @@ static bool file_latency(struct reader *r, const yaml_node_t *n, uint64_t *out)
 {
 	const char *text = file_text(r, n, "latency");
 
-	if (text == NULL)
+	if (!text)
 		return false;
 	if (units_time(text, out))
 		return true;
@@ -114,7 +114,7 @@ static bool file_mapping(struct reader *r, const yaml_node_t *n, const char *wha
 {
 	uint32_t seen = 0;
 
-	if (n == NULL || n->type != YAML_MAPPING_NODE)
+	if (!n || n->type != YAML_MAPPING_NODE)
 		return file_fail(r, n, "%s is a mapping of keys", what);
 	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top;
 	     p++) {
@@ -123,7 +123,7 @@ static bool file_mapping(struct reader *r, const yaml_node_t *n, const char *wha
 		const char *text = file_text(r, name, "a key");
 		size_t k = 0;
 
-		if (text == NULL)
+		if (!text)
 			return false;
 		while (k < keys && strcmp(text, key[k].name) != 0)
 			k++;
@@ -192,7 +192,7 @@ static bool file_known_switch(struct reader *r, const yaml_node_t *n, uint32_t *
 {
 	const char *text = file_text(r, n, "a switch");
 
-	if (text == NULL)
+	if (!text)
 		return false;
 	*out = file_find_switch(r->t, text);
 	if (*out < r->t->switches)
@@ -262,7 +262,7 @@ static bool file_take_to(struct reader *r, const yaml_node_t *n, void *arg)
 	struct topology_rail *rail = arg;
 	const char *text = file_text(r, n, "to");
 
-	if (text == NULL)
+	if (!text)
 		return false;
 	rail->to_node = *text && strspn(text, "0123456789") == strlen(text);
 	/* a node may stand further below: check.c turns its number into an index */
@@ -396,7 +396,7 @@ static bool file_take_shape(struct reader *r, const yaml_node_t *n, void *arg)
 {
 	const char *text = file_text(r, n, "shape"), *wrong;
 
-	if (text == NULL)
+	if (!text)
 		return false;
 	if (r->t->nodes > 0)
 		return file_fail(r, n, "'shape' stands before the nodes");
@@ -443,7 +443,7 @@ static struct topology *topology_new(void)
 {
 	struct topology *t = calloc(1, sizeof(*t));
 
-	if (t == NULL)
+	if (!t)
 		return NULL;
 	t->node = calloc(NETWORK_NODES_MAX, sizeof(*t->node));
 	t->switch_ = calloc(TOPOLOGY_SWITCHES_MAX, sizeof(*t->switch_));
@@ -456,7 +456,7 @@ static struct topology *topology_new(void)
 
 void topology_free(struct topology *t)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	free(t->node);
 	free(t->switch_);
@@ -472,9 +472,9 @@ struct topology *topology_read(const char *path, char error[TOPOLOGY_ERROR_BYTES
 	struct stat st;
 	bool good = false;
 
-	if (r.t == NULL)
+	if (!r.t)
 		snprintf(error, TOPOLOGY_ERROR_BYTES, "%s: out of memory", path);
-	else if (file == NULL || fstat(fileno(file), &st) < 0)
+	else if (!file || fstat(fileno(file), &st) < 0)
 		snprintf(error, TOPOLOGY_ERROR_BYTES, "%s: %s%s", path, strerror(errno),
 			 errno == ENOENT ? ": name a topology file, which 'sarissa topology SHAPE' "
 					   "writes"

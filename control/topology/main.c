@@ -149,7 +149,7 @@ static int main_network(const struct main_options *o, struct network *w, uint32_
 	snprintf(flat, sizeof(flat), "flat:%llu", (unsigned long long)o->nodes);
 	name = name ? name : flat;
 	wrong = shape_parse(name, &shape);
-	if (wrong == NULL) {
+	if (!wrong) {
 		topology_of_shape(&shape, bytes_per_s, latency_ns, w);
 		for (uint32_t i = 0; i < w->places; i++)
 			node[i] = i;
@@ -158,7 +158,7 @@ static int main_network(const struct main_options *o, struct network *w, uint32_
 	if (strchr(name, ':') && access(name, F_OK) < 0)
 		return main_wrong("plan", wrong, name);
 	*file = topology_read(name, error);
-	if (*file == NULL)
+	if (!*file)
 		return main_failed(error);
 	*w = (*file)->network;
 	for (uint32_t i = 0; i < (*file)->nodes; i++)
@@ -222,9 +222,9 @@ static int main_check(const char *path, bool json)
 	struct topology *t = topology_read(path, error);
 	bool alike;
 
-	if (t == NULL)
+	if (!t)
 		return main_failed(error);
-	alike = topology_unlike(t, unlike) == NULL;
+	alike = !topology_unlike(t, unlike);
 	if (json)
 		printf("{\"nodes\": %u, \"switches\": %u, \"links\": %u, \"levels\": %u, \"rails\": %u, "
 		       "\"narrow\": %s, \"rails_alike\": %s}\n",
@@ -247,7 +247,7 @@ static int main_show(const char *path)
 	char error[TOPOLOGY_ERROR_BYTES];
 	struct topology *t = topology_read(path, error);
 
-	if (t == NULL)
+	if (!t)
 		return main_failed(error);
 	show_topology(t, stdout);
 	topology_free(t);
@@ -261,7 +261,7 @@ static int main_links(const char *path, const char *node)
 	uint64_t number = argument_need("sarissa: topology: links", node, 0, NETWORK_NODES_MAX - 1);
 	struct topology *t = topology_read(path, error);
 
-	if (t == NULL)
+	if (!t)
 		return main_failed(error);
 	show_links(t, (uint32_t)number, stdout);
 	topology_free(t);

@@ -92,11 +92,11 @@ static int plan_candidates(struct plan *p)
 		p->candidates++;
 		c->planner = planner_table[i];
 		c->unfit = c->planner->unfit(&p->request);
-		if (c->unfit == NULL && planner_shape(&p->request, c->planner, &c->choice) != 0)
+		if (!c->unfit && planner_shape(&p->request, c->planner, &c->choice) != 0)
 			c->unfit = "the request contradicts itself";
 		if (c->unfit || !p->asked->simulate)
 			continue;
-		if (c->planner->next == NULL)
+		if (!c->planner->next)
 			c->unfit = "it is not simulated";
 		else if (simulate_allreduce(&p->request, c->planner, &c->choice, &c->simulated) !=
 			 0)
@@ -108,8 +108,7 @@ static int plan_candidates(struct plan *p)
 	if (p->candidate[0].unfit)
 		return plan_fail(p->candidate[0].unfit, "no planner fits");
 	p->chosen = p->candidate[0].planner;
-	if (p->asked->planner == NULL && !p->asked->simulate &&
-	    planner_choose(&p->request, &choice) == 0)
+	if (!p->asked->planner && !p->asked->simulate && planner_choose(&p->request, &choice) == 0)
 		p->chosen = choice.planner;
 	return 0;
 }
@@ -274,7 +273,7 @@ static int plan_graph(const struct plan *p)
 	if (planner_shape(&p->request, p->chosen, &choice) != 0)
 		return plan_fail("the plan has no shape", "report this");
 	memory = aligned_alloc(64, (planner_bytes(&choice) + 63) / 64 * 64);
-	if (memory == NULL)
+	if (!memory)
 		return plan_fail("out of memory", "draw a smaller plan");
 	status = planner_build(&p->request, &choice, memory, planner_bytes(&choice), &g);
 	wrong = status == 0 ? verify_graph(&g, &p->limits.graph) : "it was not built";
@@ -294,7 +293,7 @@ int plan_run(const struct plan_asked *a)
 	int status = 0;
 
 	p.group = calloc(a->network->places, sizeof(*p.group));
-	if (p.group == NULL)
+	if (!p.group)
 		return plan_fail("out of memory", "ask for fewer nodes");
 	plan_request(&p);
 	status = plan_candidates(&p);

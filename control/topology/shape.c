@@ -69,7 +69,7 @@ const char *shape_parse(const char *name, struct shape *out)
 	const char *wrong = SHAPE_NAMES;
 	uint32_t k;
 
-	if (at++ == NULL)
+	if (!at++)
 		return SHAPE_NAMES;
 	if (length == 4 && strncmp(name, "flat", length) == 0) {
 		s.kind = SHAPE_FLAT;
@@ -92,7 +92,7 @@ const char *shape_parse(const char *name, struct shape *out)
 		s.members[2] = k;
 		wrong = shape_levels(&s);
 	}
-	if (wrong == NULL)
+	if (!wrong)
 		*out = s;
 	return wrong;
 }

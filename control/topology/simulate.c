@@ -51,7 +51,7 @@ static void simulate_event_push(struct simulation *s, struct event e)
 		size_t room = s->room ? 2 * s->room : 4096;
 		struct event *more = realloc(s->event, room * sizeof(*more));
 
-		if (more == NULL) {
+		if (!more) {
 			s->failed = true;
 			return;
 		}

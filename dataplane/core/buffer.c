@@ -19,13 +19,12 @@ struct buffer *buffer_find(struct engine *e, uint32_t handle)
 
 bool buffer_has(const struct buffer *b, uint32_t chunk)
 {
-	return chunk < b->ready_low ||
-	       (b->bitmap != NULL && (b->bitmap[chunk / 64] >> (chunk % 64) & 1));
+	return chunk < b->ready_low || (b->bitmap && (b->bitmap[chunk / 64] >> (chunk % 64) & 1));
 }
 
 static void buffer_publish(struct buffer *b)
 {
-	if (b->watermark != NULL)
+	if (b->watermark)
 		atomic_store_explicit(b->watermark, buffer_ready_bytes(b), memory_order_release);
 }
 
@@ -103,7 +102,7 @@ void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
 		b->ready_high = chunk + 1;
 	if (!buffer_withholds(b, chunk))
 		buffer_give(e, b, chunk);
-	if (b->counts == NULL)
+	if (!b->counts)
 		buffer_tell(e, b, chunk);
 	buffer_report(e, b);
 }
@@ -196,7 +195,7 @@ static enum reason buffer_check(struct engine *e, const struct record *r)
 			     chunk_bitmap_bytes(chunk_count(r->buffer.size, chunk))))
 		return REASON_BAD_RANGE;
 	if (r->buffer.table_slot != TABLE_SLOT_NONE &&
-	    (e->config.table == NULL || r->buffer.table_slot >= e->config.table->slots))
+	    (!e->config.table || r->buffer.table_slot >= e->config.table->slots))
 		return REASON_BAD_RANGE;
 	return buffer_check_rule(e, r);
 }
@@ -265,11 +264,11 @@ enum reason buffer_advance(struct engine *e, const struct record *r)
 {
 	struct buffer *b = buffer_find(e, r->progress.buffer);
 
-	if (b == NULL)
+	if (!b)
 		return REASON_BAD_ID;
 	if (r->epoch < b->epoch)
 		return REASON_STALE_EPOCH;
-	if (b->bitmap != NULL || r->progress.ready_bytes > b->size)
+	if (b->bitmap || r->progress.ready_bytes > b->size)
 		return REASON_BAD_RANGE;
 	uint32_t low = buffer_whole_chunks(b, r->progress.ready_bytes);
 	if (low <= b->ready_low)
@@ -287,7 +286,7 @@ enum reason buffer_finish(struct engine *e, const struct record *r)
 {
 	struct buffer *b = buffer_find(e, r->progress.buffer);
 
-	if (b == NULL)
+	if (!b)
 		return REASON_BAD_ID;
 	if (r->epoch < b->epoch)
 		return REASON_STALE_EPOCH;
@@ -303,7 +302,7 @@ enum reason buffer_drop(struct engine *e, const struct record *r)
 {
 	struct buffer *b = buffer_find(e, r->progress.buffer);
 
-	if (b == NULL)
+	if (!b)
 		return REASON_BAD_ID;
 	if (r->epoch < b->epoch)
 		return REASON_STALE_EPOCH;

@@ -79,7 +79,7 @@ static inline uint64_t buffer_ready_word(const struct buffer *b, uint32_t word)
 
 	if (base + 64 <= b->ready_low)
 		return UINT64_MAX;
-	uint64_t bits = b->bitmap != NULL ? buffer_map_word(b->bitmap, word) : 0;
+	uint64_t bits = b->bitmap ? buffer_map_word(b->bitmap, word) : 0;
 	if (base < b->ready_low)
 		bits |= (UINT64_C(1) << (b->ready_low - base)) - 1;
 	if (b->withhold && b->chunks - base <= 64)

@@ -43,7 +43,7 @@ static inline void chunk_crc_came(struct engine *e, struct buffer *b, uint32_t c
 	if (list_empty(&b->out_edges)) /* as far as is known, nobody else will want it */
 		return;
 	place = chunk_crc_place(e, b, chunk, bytes);
-	if (place != NULL)
+	if (place)
 		*place = (struct chunk_crc){b->number, chunk,
 					    span->behind ^ crc_carry(span->before, b->carry)};
 }
@@ -59,13 +59,13 @@ static inline void chunk_crc_leaves(struct engine *e, struct buffer *b, uint32_t
 		return; /* it leaves once */
 	place = chunk_crc_place(e, b, chunk, bytes);
 	*out = (struct packet_crc){place, b->number, chunk, b->carry};
-	if (place != NULL && again && place->buffer == b->number && place->chunk == chunk)
+	if (place && again && place->buffer == b->number && place->chunk == chunk)
 		place->buffer = 0;
 }
 
 static inline bool chunk_crc_known(const struct packet_crc *p)
 {
-	return p->place != NULL && p->place->buffer == p->buffer && p->place->chunk == p->chunk;
+	return p->place && p->place->buffer == p->buffer && p->place->chunk == p->chunk;
 }
 
 #endif

@@ -16,8 +16,8 @@ struct participant {
 
 bool combine_past_caches(const struct buffer *b)
 {
-	return b->chunk_bytes >= COMBINE_PAST_CHUNK && b->size >= COMBINE_PAST_SIZE &&
-	       b->counts == NULL && list_empty(&b->out_edges) && list_empty(&b->takers);
+	return b->chunk_bytes >= COMBINE_PAST_CHUNK && b->size >= COMBINE_PAST_SIZE && !b->counts &&
+	       list_empty(&b->out_edges) && list_empty(&b->takers);
 }
 
 void combine_prefetch(const struct buffer *b, uint32_t chunk)
@@ -65,7 +65,7 @@ static void combine_locals(struct participant *m, const struct buffer *b, uint32
 static void combine_run(struct engine *e, const struct buffer *b, const struct participant *m,
 			uint8_t *to, uint32_t length, bool last)
 {
-	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
+	uint64_t before = e->config.cycles ? e->config.cycles() : 0;
 
 	if (m->count == 1 && combine_past_caches(b))
 		copy_past_caches(to, m->source[0], length);
@@ -75,9 +75,9 @@ static void combine_run(struct engine *e, const struct buffer *b, const struct p
 		b->apply(to, m->source[0], m->source[1], length);
 	else
 		b->many(to, m->source, m->count, length);
-	if (last && b->divide != NULL)
+	if (last && b->divide)
 		b->divide(to, b->scale, length);
-	if (e->config.cycles != NULL)
+	if (e->config.cycles)
 		e->stages.copy += e->config.cycles() - before;
 }
 
@@ -87,12 +87,12 @@ static void combine_book(struct engine *e, struct buffer *b, const struct partic
 	uint64_t bit = UINT64_C(1) << (chunk % 64);
 	bool last = counted == b->need;
 
-	for (uint32_t k = 0; b->counts != NULL && k < m->added; k++)
+	for (uint32_t k = 0; b->counts && k < m->added; k++)
 		m->edge[k]->took[chunk / 64] |= bit;
 	crash_point();
 	combine_run(e, b, m, b->data + (uint64_t)chunk * b->chunk_bytes, length, last);
 	crash_point();
-	for (uint32_t k = 0; b->counts != NULL && k < m->added; k++)
+	for (uint32_t k = 0; b->counts && k < m->added; k++)
 		in_edge_given(e, m->edge[k]);
 	if (last)
 		buffer_ready(e, b, chunk);
@@ -102,7 +102,7 @@ static uint32_t combine_pass(struct engine *e, struct buffer *b, uint32_t chunk,
 			     const uint8_t *payload)
 {
 	struct participant m;
-	uint32_t before = b->counts != NULL ? b->counts[chunk] : 0;
+	uint32_t before = b->counts ? b->counts[chunk] : 0;
 
 	/* the count is read once: it lies where a creator of objects can write */
 	if (buffer_has(b, chunk) || before >= b->need)
@@ -110,13 +110,13 @@ static uint32_t combine_pass(struct engine *e, struct buffer *b, uint32_t chunk,
 	m.count = m.added = 0; /* the arrays are read no further than written */
 	if (before > 0)
 		m.source[m.count++] = b->data + (uint64_t)chunk * b->chunk_bytes;
-	if (payload != NULL)
+	if (payload)
 		combine_add(&m, i, payload);
 	combine_locals(&m, b, chunk, b->need - before);
-	if (m.added == 0 || (m.count == 1 && payload == NULL && b->need > 1))
+	if (m.added == 0 || (m.count == 1 && !payload && b->need > 1))
 		return 0;
 	uint32_t length = buffer_chunk_length(b, chunk), counted = before + m.added;
-	if (b->counts == NULL) {
+	if (!b->counts) {
 		combine_book(e, b, &m, chunk, length, counted);
 		return 1;
 	}

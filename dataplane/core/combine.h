@@ -16,7 +16,7 @@ enum { COUNT_TORN = 255 /* not ready and this: no count, as that is below need *
 /* May anything still be added to this chunk? */
 static inline bool combine_open(const struct buffer *b, uint32_t chunk)
 {
-	return !buffer_has(b, chunk) && (b->counts == NULL || b->counts[chunk] < b->need);
+	return !buffer_has(b, chunk) && (!b->counts || b->counts[chunk] < b->need);
 }
 /* Takes the payload (of edge i, not given before; may be NULL) and what LOCAL edges have. Returns
  * the contributions taken. A LOCAL edge that is alone is left to wait for a payload to be added to

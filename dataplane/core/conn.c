@@ -32,7 +32,7 @@ struct conn *conn_named(struct engine *e, uint32_t handle)
 {
 	struct conn *c = conn_find(e, handle);
 
-	return c != NULL && c->main == c ? c : NULL;
+	return c && c->main == c ? c : NULL;
 }
 
 static struct list *conn_bucket(struct engine *e, const struct net_addr *addr)
@@ -197,7 +197,7 @@ static enum reason conn_open_check(struct engine *e, const struct record *r, str
 	if (r->peer.of == 0)
 		return REASON_NONE;
 	*main = conn_named(e, r->peer.of);
-	return *main == NULL || (*main)->state != CONN_UP ? REASON_BAD_CONN : REASON_NONE;
+	return !*main || (*main)->state != CONN_UP ? REASON_BAD_CONN : REASON_NONE;
 }
 
 enum reason conn_open_record(struct engine *e, const struct record *r)
@@ -208,8 +208,8 @@ enum reason conn_open_record(struct engine *e, const struct record *r)
 	if (bad != REASON_NONE)
 		return bad;
 	c = conn_by_addr(e, &r->peer.addr);
-	if (c != NULL) {
-		if (c->main != (main != NULL ? main : c) || c == main)
+	if (c) {
+		if (c->main != (main ? main : c) || c == main)
 			return REASON_BUSY_ID;
 		c->token = r->token;
 		if (c->state == CONN_UP)
@@ -219,9 +219,9 @@ enum reason conn_open_record(struct engine *e, const struct record *r)
 		return REASON_NONE;
 	}
 	c = conn_alloc(e, &r->peer.addr);
-	if (c == NULL)
+	if (!c)
 		return REASON_FULL;
-	if (main == NULL) {
+	if (!main) {
 		path_on_rail(c, r->flags);
 	} else if (!path_join(main, c, r->flags)) {
 		conn_forget(e, c);
@@ -239,7 +239,7 @@ enum reason conn_close_record(struct engine *e, const struct record *r)
 {
 	struct conn *c = conn_named(e, r->peer.conn);
 
-	if (c == NULL)
+	if (!c)
 		return REASON_BAD_CONN;
 	if (c->state == CONN_OPENING) {
 		conn_close(e, c, REASON_CLOSED);
@@ -255,7 +255,7 @@ enum reason conn_watch_record(struct engine *e, const struct record *r)
 {
 	struct conn *c = conn_named(e, r->watch.conn);
 
-	if (c == NULL || c->state != CONN_UP)
+	if (!c || c->state != CONN_UP)
 		return REASON_BAD_CONN;
 	if (r->watch.silence_ns != 0 && (r->watch.silence_ns < CONN_WATCH_MIN_NS ||
 					 r->watch.silence_ns > e->config.idle_timeout_ns))

@@ -53,9 +53,8 @@ static bool engine_config_valid(const struct engine_config *f)
 	       f->edges_max >= 1 && f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 &&
 	       f->msg_rx_slots <= 65536 && f->delay_target_ns > 0 && f->idle_timeout_ns > 0 &&
 	       f->handshakes_per_s > 0 && f->handshakes_per_s <= 1000000000 &&
-	       f->credit_bytes > 0 && f->block_bytes > 0 && bursts && f->store != NULL &&
-	       f->counters != NULL && (f->msg_tx != NULL || f->msg_tx_bytes == 0) &&
-	       (f->msg_rx != NULL || f->msg_rx_slots == 0);
+	       f->credit_bytes > 0 && f->block_bytes > 0 && bursts && f->store && f->counters &&
+	       (f->msg_tx || f->msg_tx_bytes == 0) && (f->msg_rx || f->msg_rx_slots == 0);
 }
 
 /* Hands out aligned pieces of the caller's memory; with base NULL it only counts. */
@@ -66,7 +65,7 @@ struct carver {
 
 static void *engine_carve(struct carver *v, size_t bytes)
 {
-	void *at = v->base != NULL ? v->base + v->used : NULL;
+	void *at = v->base ? v->base + v->used : NULL;
 
 	v->used += (bytes + 63) & ~(size_t)63;
 	return at;
@@ -83,7 +82,7 @@ static void engine_carve_conn(struct engine *e, struct carver *v, uint32_t index
 	c.tx.late = engine_carve(v, slots / 8);
 	c.tx.lost = engine_carve(v, slots * sizeof(struct lost_item));
 	c.msg.in = engine_carve(v, MSG_WINDOW * sizeof(struct msg_in));
-	if (v->base != NULL)
+	if (v->base)
 		e->conns[index] = c;
 }
 
@@ -199,7 +198,7 @@ static uint64_t engine_sent_bytes(const struct packet_out *out, unsigned count)
 unsigned engine_transmit_rail(struct engine *e, unsigned rail, struct packet_out *out,
 			      unsigned count, uint64_t now_ns)
 {
-	uint64_t before = e->config.cycles != NULL ? e->config.cycles() : 0;
+	uint64_t before = e->config.cycles ? e->config.cycles() : 0;
 
 	e->now_ns = now_ns;
 	unsigned n = engine_replies(e, rail, out, count), quantum = e->quantum[rail];
@@ -226,7 +225,7 @@ unsigned engine_transmit_rail(struct engine *e, unsigned rail, struct packet_out
 			conn_arm(e, c);
 	}
 	e->count->tx_pkts += n;
-	if (e->config.cycles != NULL) {
+	if (e->config.cycles) {
 		e->stages.transmit += e->config.cycles() - before;
 		e->stages.packets_out += n;
 	}

@@ -28,7 +28,7 @@ static void event_refresh(struct engine *e, struct record *r)
 {
 	struct buffer *b = buffer_find(e, r->progress.buffer);
 
-	if (b == NULL)
+	if (!b)
 		return;
 	b->progress_queued = false;
 	b->progress_low = b->ready_low;

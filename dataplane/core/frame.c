@@ -53,12 +53,12 @@ static uint32_t frame_part(struct frame_walk *w, const uint8_t *frame, uint32_t 
 static uint32_t frame_ack(struct frame_walk *w, const uint8_t *frame, uint32_t left)
 {
 	uint32_t length = ACK_AT_BITMAP + 8u * frame[ACK_AT_WORDS];
-	uint64_t before = w->e->config.cycles != NULL ? w->e->config.cycles() : 0;
+	uint64_t before = w->e->config.cycles ? w->e->config.cycles() : 0;
 
 	if (length > left)
 		return FRAME_BAD;
 	w->refused |= !sent_ack(w->e, w->c, frame);
-	if (w->e->config.cycles != NULL)
+	if (w->e->config.cycles)
 		w->e->stages.ack += w->e->config.cycles() - before;
 	return length;
 }

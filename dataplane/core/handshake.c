@@ -122,8 +122,7 @@ static void handshake_send_cookie(struct engine *e, const struct packet_in *p)
 	uint64_t incarnation = wire_get64(hello + HELLO_AT_INCARNATION);
 	struct reply *r;
 
-	if (!cookie_budget(e, BUDGET_COOKIE) ||
-	    (r = handshake_reply_slot(e, &p->from, p->rail)) == NULL) {
+	if (!cookie_budget(e, BUDGET_COOKIE) || !(r = handshake_reply_slot(e, &p->from, p->rail))) {
 		e->count->drop_hello_rate++;
 		return;
 	}
@@ -140,7 +139,7 @@ static void handshake_send_accept(struct engine *e, struct conn *c, uint16_t len
 {
 	struct reply *r = handshake_reply_slot(e, &c->addr, c->rail);
 
-	if (r == NULL)
+	if (!r)
 		return; /* the opener asks again */
 	wire_header(r->bytes, WIRE_ACCEPT, wire_check(e->config.incarnation, c->incarnation),
 		    c->remote, 0);
@@ -185,11 +184,11 @@ static bool handshake_hello_valid(struct engine *e, const struct packet_in *p)
  * path from there to this address: both ends open their rails, and nobody else is a path. */
 static bool handshake_path_fits(struct engine *e, const struct packet_in *p, struct conn *main)
 {
-	if (main == NULL || main->state != CONN_UP || main->rail == p->rail ||
+	if (!main || main->state != CONN_UP || main->rail == p->rail ||
 	    main->incarnation != wire_get64(p->data + WIRE_BODY + HELLO_AT_INCARNATION))
 		return false;
 	struct conn *there = main->path[p->rail];
-	return there != NULL && net_addr_equal(&there->addr, &p->from);
+	return there && net_addr_equal(&there->addr, &p->from);
 }
 
 /* The cookie holds: which connection does this HELLO belong to? NULL: refused and counted. */
@@ -205,13 +204,13 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 		e->count->drop_state++;
 		return NULL;
 	}
-	if (c != NULL && c->incarnation == incarnation &&
+	if (c && c->incarnation == incarnation &&
 	    (is_path ? c->main != main || c == main : c->main != c)) {
 		e->count->drop_state++;
 		return NULL;
 	}
 
-	if (c != NULL && c->state == CONN_UP) {
+	if (c && c->state == CONN_UP) {
 		if (incarnation < c->incarnation) {
 			e->count->drop_incarnation++;
 			return NULL;
@@ -235,9 +234,9 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 		e->count->drop_events_full++;
 		return NULL;
 	}
-	if (c != NULL && (is_path ? c->main == main : c->main == c))
+	if (c && (is_path ? c->main == main : c->main == c))
 		return c; /* we are opening it, too */
-	if (c != NULL) {
+	if (c) {
 		e->count->drop_state++;
 		return NULL;
 	}
@@ -246,7 +245,7 @@ static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 		return NULL;
 	}
 	c = conn_alloc(e, &p->from);
-	if (c == NULL)
+	if (!c)
 		e->count->drop_conn_full++;
 	else
 		path_on_rail(c, p->rail);
@@ -273,7 +272,7 @@ void handshake_hello(struct engine *e, const struct packet_in *p)
 		return;
 	}
 	struct conn *c = handshake_conn(e, p);
-	if (c == NULL)
+	if (!c)
 		return;
 	if (c->state != CONN_UP) {
 		handshake_learn(c, hello);
@@ -290,7 +289,7 @@ static struct conn *handshake_answered(struct engine *e, const struct packet_in 
 {
 	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
 
-	if (c == NULL) {
+	if (!c) {
 		e->count->drop_unknown_conn++;
 		return NULL;
 	}
@@ -310,7 +309,7 @@ void handshake_cookie(struct engine *e, const struct packet_in *p)
 		return;
 	}
 	struct conn *c = handshake_answered(e, p);
-	if (c == NULL)
+	if (!c)
 		return;
 	if (wire_get64(body + HELLO_AT_INCARNATION) != e->config.incarnation) {
 		e->count->drop_incarnation++;
@@ -337,7 +336,7 @@ void handshake_accept(struct engine *e, const struct packet_in *p)
 	if (!handshake_hello_valid(e, p))
 		return;
 	struct conn *c = handshake_answered(e, p);
-	if (c == NULL)
+	if (!c)
 		return;
 	if ((c->main != c && c->main->incarnation != wire_get64(body + HELLO_AT_INCARNATION)) ||
 	    wire_get64(body + HELLO_AT_PEER) != e->config.incarnation ||
@@ -367,8 +366,7 @@ void handshake_send_reset(struct engine *e, const struct packet_in *p)
 
 	if (p->length < WIRE_BODY + RESET_BYTES)
 		return; /* an answer must never be larger than its question */
-	if (!cookie_budget(e, BUDGET_RESET) ||
-	    (r = handshake_reply_slot(e, &p->from, p->rail)) == NULL)
+	if (!cookie_budget(e, BUDGET_RESET) || !(r = handshake_reply_slot(e, &p->from, p->rail)))
 		return;
 	wire_header(r->bytes, WIRE_RESET, 0, 0, 0);
 	wire_put32(r->bytes + WIRE_BODY + RESET_AT_CONN, wire_get32(p->data + WIRE_AT_CONN));
@@ -383,13 +381,12 @@ void handshake_version(struct engine *e, const struct packet_in *p)
 	struct conn *c = conn_by_addr(e, &p->from);
 
 	e->count->drop_version++;
-	if (c != NULL && c->state == CONN_OPENING)
+	if (c && c->state == CONN_OPENING)
 		c->hello.saw_other_version = true;
 	/* Only a HELLO is answered, and only by something smaller that is none itself. */
 	if ((p->data[WIRE_AT_VERSION_TYPE] & 15) != WIRE_HELLO || p->length < WIRE_HELLO_MIN)
 		return;
-	if (!cookie_budget(e, BUDGET_RESET) ||
-	    (r = handshake_reply_slot(e, &p->from, p->rail)) == NULL)
+	if (!cookie_budget(e, BUDGET_RESET) || !(r = handshake_reply_slot(e, &p->from, p->rail)))
 		return;
 	wire_header(r->bytes, WIRE_RESET, 0, 0, 0);
 	r->length = WIRE_BODY + RESET_BYTES;
@@ -405,7 +402,7 @@ void handshake_reset(struct engine *e, const struct packet_in *p)
 		return;
 	}
 	uint64_t pn = wire_get64(body + RESET_AT_PN);
-	if (c == NULL || c->state != CONN_UP || wire_get32(body + RESET_AT_CONN) != c->remote ||
+	if (!c || c->state != CONN_UP || wire_get32(body + RESET_AT_CONN) != c->remote ||
 	    wire_get16(body + RESET_AT_CHECK) != c->check_tx || pn >= c->tx.next_pn ||
 	    c->tx.next_pn - pn > e->sent_slots) {
 		e->count->drop_reset++;

@@ -131,7 +131,7 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 	uint32_t stream = wire_get32(head + DATA_AT_STREAM);
 	struct in_edge *i = in_edge_find(e, stream);
 
-	if (i == NULL || i->conn != c->main)
+	if (!i || i->conn != c->main)
 		return in_edge_unknown(e, c, stream);
 	struct buffer *b = i->buffer;
 	uint32_t place = wire_get32(head + DATA_AT_CHUNK) - i->origin_first;
@@ -155,7 +155,7 @@ enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 	e->count->rx_chunks++;
 	e->count->rx_chunk_bytes += length;
 	combine_chunk(e, b, chunk, i, payload);
-	if (b->counts == NULL && span != NULL)
+	if (!b->counts && span)
 		chunk_crc_came(e, b, chunk, length, span);
 	in_edge_credit(e, i);
 	return VERDICT_TAKEN;
@@ -180,7 +180,7 @@ static struct record *in_edge_event(struct engine *e, const struct in_edge *i, e
 	r->token = i->token;
 	r->edge.edge = i->handle;
 	r->edge.buffer = i->buffer->handle;
-	r->edge.conn = i->conn != NULL ? i->conn->handle : 0;
+	r->edge.conn = i->conn ? i->conn->handle : 0;
 	return r;
 }
 
@@ -250,7 +250,7 @@ void in_edge_begin(struct engine *e, struct in_edge *i)
 {
 	if (i->missing == 0) {
 		in_edge_done(e, i);
-	} else if (i->conn != NULL) {
+	} else if (i->conn) {
 		in_edge_expect(e, i);
 	}
 }
@@ -263,13 +263,13 @@ void in_edge_given(struct engine *e, struct in_edge *i)
 
 void in_edge_covered(struct engine *e, struct in_edge *i, uint32_t chunk)
 {
-	if (chunk >= i->first && chunk < i->end && (i->conn != NULL || i->source != NULL))
+	if (chunk >= i->first && chunk < i->end && (i->conn || i->source))
 		in_edge_given(e, i);
 }
 
 void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 {
-	if (i->conn == NULL && i->source == NULL)
+	if (!i->conn && !i->source)
 		return;
 	if (i->missing > 0)
 		in_edge_event(e, i, EVENT_EDGE_FAILED)->reason = (uint16_t)why;
@@ -284,9 +284,9 @@ void in_edge_fail(struct engine *e, struct in_edge *i, enum reason why)
 enum reason in_edge_check_range(const struct engine *e, const struct buffer *b,
 				const struct record *r)
 {
-	if (b->bitmap == NULL || !buffer_has_range(b, r->edge.first_chunk, r->edge.chunks))
+	if (!b->bitmap || !buffer_has_range(b, r->edge.first_chunk, r->edge.chunks))
 		return REASON_BAD_RANGE;
-	bool fits = r->edge.bitmap_offset == 0 ? b->counts == NULL
+	bool fits = r->edge.bitmap_offset == 0 ? !b->counts
 					       : buffer_map_fits(e, r->edge.bitmap_offset,
 								 chunk_bitmap_bytes(b->chunks));
 	return fits ? REASON_NONE : REASON_BAD_RANGE;
@@ -298,13 +298,13 @@ static enum reason in_edge_check(struct engine *e, const struct record *r)
 	const struct buffer *b = buffer_find(e, r->edge.buffer);
 	const struct conn *c = conn_named(e, r->edge.conn);
 
-	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || b == NULL)
+	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || !b)
 		return REASON_BAD_ID;
 	if (e->in_edges[index].handle != 0)
 		return REASON_BUSY_ID;
 	if (r->epoch < b->epoch)
 		return REASON_STALE_EPOCH;
-	if (c == NULL || c->state != CONN_UP)
+	if (!c || c->state != CONN_UP)
 		return REASON_BAD_CONN;
 	return in_edge_check_range(e, b, r);
 }
@@ -318,8 +318,8 @@ struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buf
 	i->epoch = r->epoch;
 	i->token = r->token;
 	i->buffer = b;
-	i->took = b->counts == NULL ? b->bitmap
-				    : (uint64_t *)(void *)(e->config.store + r->edge.bitmap_offset);
+	i->took = !b->counts ? b->bitmap
+			     : (uint64_t *)(void *)(e->config.store + r->edge.bitmap_offset);
 	i->first = i->cursor = r->edge.first_chunk;
 	i->end = r->edge.first_chunk + r->edge.chunks;
 	i->origin_first = r->edge.peer_first;
@@ -338,7 +338,7 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 	struct in_edge *i = in_edge_new(e, r, b);
 	i->conn = conn_find(e, r->edge.conn);
 	i->granted = (uint32_t)state_min(wire_unscheduled(b->chunk_bytes), i->end - i->first);
-	i->tells = b->counts != NULL || i->end - i->first < b->chunks;
+	i->tells = b->counts || i->end - i->first < b->chunks;
 	list_append(&b->in_edges, &i->on_buffer);
 	list_append(&i->conn->in_edges, &i->on_origin);
 	in_edge_begin(e, i);
@@ -360,7 +360,7 @@ enum reason in_edge_drop(struct engine *e, const struct record *r)
 {
 	struct in_edge *i = in_edge_find(e, r->edge.edge);
 
-	if (i == NULL)
+	if (!i)
 		return REASON_BAD_ID;
 	if (r->epoch < i->epoch)
 		return REASON_STALE_EPOCH;

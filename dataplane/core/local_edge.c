@@ -13,7 +13,7 @@ void local_edge_wake(struct engine *e, struct in_edge *i, uint32_t from, uint32_
 {
 	uint32_t end = i->origin_first + (i->end - i->first);
 
-	if (i->missing == 0 || i->source == NULL || to <= i->origin_first || from >= end)
+	if (i->missing == 0 || !i->source || to <= i->origin_first || from >= end)
 		return;
 	uint32_t chunk = from <= i->origin_first ? i->first : i->first + (from - i->origin_first);
 	if (chunk < i->cursor)
@@ -146,8 +146,8 @@ static enum reason local_edge_check(struct engine *e, const struct record *r)
 	const struct buffer *b = buffer_find(e, r->local.buffer);
 	const struct buffer *source = buffer_find(e, r->local.source);
 
-	if (handle_generation(r->local.edge) == 0 || index >= e->config.edges_max || b == NULL ||
-	    source == NULL || source == b)
+	if (handle_generation(r->local.edge) == 0 || index >= e->config.edges_max || !b ||
+	    !source || source == b)
 		return REASON_BAD_ID;
 	if (e->in_edges[index].handle != 0)
 		return REASON_BUSY_ID;

@@ -17,7 +17,7 @@ void local_edge_sweep(struct engine *e);
 /* Could it contribute this chunk of its buffer now? */
 static inline bool local_edge_has(const struct in_edge *i, uint32_t chunk)
 {
-	return chunk >= i->first && chunk < i->end && i->source != NULL &&
+	return chunk >= i->first && chunk < i->end && i->source &&
 	       !(i->took[chunk / 64] >> (chunk % 64) & 1) &&
 	       buffer_has(i->source, i->origin_first + (chunk - i->first)) &&
 	       !buffer_withholds(i->source, i->origin_first + (chunk - i->first));

@@ -22,7 +22,7 @@ enum reason msg_send(struct engine *e, const struct record *r)
 {
 	struct conn *c = conn_named(e, r->msg.conn);
 
-	if (c == NULL || c->state != CONN_UP)
+	if (!c || c->state != CONN_UP)
 		return REASON_BAD_CONN;
 	if (r->msg.length == 0 || r->msg.length > MSG_BYTES_MAX ||
 	    r->msg.length > e->config.msg_tx_bytes ||
@@ -91,7 +91,7 @@ void msg_acked(struct engine *e, struct conn *c, uint32_t id, uint32_t fragment)
 {
 	struct msg_out *m = msg_find(c, id);
 
-	if (m == NULL)
+	if (!m)
 		return;
 	m->acked |= UINT64_C(1) << fragment;
 	if (m->acked != msg_all(m->fragments))

@@ -16,7 +16,7 @@ struct out_edge *out_edge_find(struct engine *e, uint32_t handle)
 
 static void out_edge_activate(struct engine *e, struct out_edge *o)
 {
-	if (o->conn == NULL)
+	if (!o->conn)
 		return;
 	list_want(&o->conn->active, &o->active);
 	path_wake(e, o->conn);
@@ -77,7 +77,7 @@ static struct record *out_edge_event(struct engine *e, const struct out_edge *o,
 	r->token = o->token;
 	r->edge.edge = o->handle;
 	r->edge.buffer = o->buffer->handle;
-	r->edge.conn = o->conn != NULL ? o->conn->handle : 0;
+	r->edge.conn = o->conn ? o->conn->handle : 0;
 	r->edge.stream = o->stream;
 	return r;
 }
@@ -91,7 +91,7 @@ void out_edge_acked(struct engine *e, uint32_t handle)
 {
 	struct out_edge *o = out_edge_find(e, handle);
 
-	if (o == NULL || o->conn == NULL)
+	if (!o || !o->conn)
 		return;
 	if (++o->acked_count == o->total)
 		out_edge_done(e, o);
@@ -111,7 +111,7 @@ void out_edge_parts_acked(struct engine *e, uint32_t handle, uint32_t parts)
 {
 	struct out_edge *o = out_edge_find(e, handle);
 
-	if (o == NULL || o->conn == NULL)
+	if (!o || !o->conn)
 		return;
 	o->parts_open -= parts;
 	if (o->parts_open > 0)
@@ -152,7 +152,7 @@ enum verdict out_edge_granted(struct engine *e, struct conn *c, uint32_t stream,
 {
 	struct out_edge *o = out_edge_by_stream(e, c, stream);
 
-	if (o == NULL) /* ended here, or not begun: the receiver grants again as chunks arrive */
+	if (!o) /* ended here, or not begun: the receiver grants again as chunks arrive */
 		return VERDICT_TAKEN;
 	if (chunks > o->end - o->first) {
 		e->count->drop_grant_overflow++;
@@ -174,13 +174,13 @@ void out_edge_reset(struct engine *e, struct conn *c, uint32_t stream)
 {
 	struct out_edge *o = out_edge_by_stream(e, c, stream);
 
-	if (o != NULL && o->acked_count < o->total)
+	if (o && o->acked_count < o->total)
 		out_edge_fail(e, o, REASON_STREAM_RESET);
 }
 
 void out_edge_fail(struct engine *e, struct out_edge *o, enum reason why)
 {
-	if (o->conn == NULL)
+	if (!o->conn)
 		return;
 	if (o->acked_count < o->total)
 		out_edge_event(e, o, EVENT_EDGE_FAILED)->reason = (uint16_t)why;
@@ -196,13 +196,13 @@ static enum reason out_edge_check(struct engine *e, const struct record *r)
 	const struct buffer *b = buffer_find(e, r->edge.buffer);
 	const struct conn *c = conn_named(e, r->edge.conn);
 
-	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || b == NULL)
+	if (handle_generation(r->edge.edge) == 0 || index >= e->config.edges_max || !b)
 		return REASON_BAD_ID;
 	if (e->out_edges[index].handle != 0)
 		return REASON_BUSY_ID;
 	if (r->epoch < b->epoch)
 		return REASON_STALE_EPOCH;
-	if (c == NULL || c->state != CONN_UP)
+	if (!c || c->state != CONN_UP)
 		return REASON_BAD_CONN;
 	if (!buffer_has_range(b, r->edge.first_chunk, r->edge.chunks) ||
 	    r->edge.bitmap_offset == 0 ||
@@ -246,7 +246,7 @@ void out_edge_close(struct out_edge *o)
 {
 	list_remove(&o->active);
 	list_remove(&o->on_buffer);
-	if (o->conn != NULL) {
+	if (o->conn) {
 		list_remove(&o->on_conn);
 		list_remove(&o->by_stream);
 	}
@@ -257,7 +257,7 @@ enum reason out_edge_drop(struct engine *e, const struct record *r)
 {
 	struct out_edge *o = out_edge_find(e, r->edge.edge);
 
-	if (o == NULL)
+	if (!o)
 		return REASON_BAD_ID;
 	if (r->epoch < o->epoch)
 		return REASON_STALE_EPOCH;

@@ -44,7 +44,7 @@ static struct part_slot *part_new(struct engine *e, const struct conn *c)
 	for (uint64_t used = p->used; used != 0; used &= used - 1) {
 		const struct in_edge *i = in_edge_find(e, p->slot[__builtin_ctzll(used)].stream);
 
-		if (i != NULL && i->conn == c)
+		if (i && i->conn == c)
 			kept = PART_SLOTS_KEPT;
 	}
 	if (PART_SLOTS - __builtin_popcountll(p->used) <= kept)
@@ -69,10 +69,10 @@ static struct part_slot *part_slot(struct engine *e, const struct conn *c, const
 	uint32_t chunk = wire_get32(frame + DATA_AT_CHUNK);
 	struct part_slot *s = part_find(&e->parts, stream, chunk);
 
-	if (s != NULL)
+	if (s)
 		return s;
 	s = part_new(e, c->main);
-	if (s == NULL) {
+	if (!s) {
 		e->count->drop_part_full++;
 		return NULL;
 	}
@@ -88,7 +88,7 @@ static enum verdict part_keep(struct engine *e, struct conn *c, const uint8_t *f
 	struct engine_parts *p = &e->parts;
 	struct part_slot *s = part_slot(e, c, frame);
 
-	if (s == NULL)
+	if (!s)
 		return VERDICT_REFUSED;
 	uint8_t *bytes = p->bytes + (size_t)(s - p->slot) * PART_SLOT_BYTES;
 	memcpy(bytes + wire_get16(frame + PART_AT_OFFSET), frame + PART_FRAME_BYTES, length);
@@ -114,9 +114,9 @@ static enum verdict part_again(struct engine *e, struct conn *c, const uint8_t *
 enum verdict part_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)
 {
 	const struct in_edge *i = in_edge_find(e, wire_get32(frame + DATA_AT_STREAM));
-	uint32_t place = i != NULL ? wire_get32(frame + DATA_AT_CHUNK) - i->origin_first : 0;
+	uint32_t place = i ? wire_get32(frame + DATA_AT_CHUNK) - i->origin_first : 0;
 
-	if (i == NULL || i->conn != c->main || place >= i->end - i->first) /* which counts it */
+	if (!i || i->conn != c->main || place >= i->end - i->first) /* which counts it */
 		return in_edge_take(e, c, frame, frame + PART_FRAME_BYTES, length, NULL);
 	uint32_t chunk = i->first + place, chunk_bytes = buffer_chunk_length(i->buffer, chunk);
 	uint32_t mask = part_mask(wire_get16(frame + PART_AT_OFFSET), length, chunk_bytes);
@@ -125,7 +125,7 @@ enum verdict part_take(struct engine *e, struct conn *c, const uint8_t *frame, u
 		return VERDICT_REFUSED;
 	}
 	uint32_t named = wire_get32(frame + DATA_AT_CHUNK);
-	bool again = in_edge_has(i, chunk) && part_find(&e->parts, i->handle, named) == NULL;
+	bool again = in_edge_has(i, chunk) && !part_find(&e->parts, i->handle, named);
 	enum verdict v = again ? part_again(e, c, frame, mask, chunk_bytes)
 			       : part_keep(e, c, frame, length, mask, chunk_bytes);
 	e->count->rx_parts += v == VERDICT_TAKEN;

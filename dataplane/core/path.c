@@ -14,7 +14,7 @@ void path_on_rail(struct conn *c, unsigned rail)
 
 bool path_join(struct conn *main, struct conn *c, unsigned rail)
 {
-	if (main->path[rail] != NULL)
+	if (main->path[rail])
 		return false;
 	c->path[c->rail] = NULL;
 	c->rail = (uint8_t)rail;

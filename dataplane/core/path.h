@@ -21,7 +21,7 @@
 #define path_each(p, c)                                                                        \
 	for (struct conn **p##_at = (c)->main->path, *p; p##_at < (c)->main->path + RAILS_MAX; \
 	     p##_at++)                                                                         \
-		if ((p = *p##_at) != NULL)
+		if ((p = *p##_at))
 
 /* It goes by this rail; before anything of it has left. */
 void path_on_rail(struct conn *c, unsigned rail);

@@ -86,7 +86,7 @@ void peer_tell(struct engine *e, struct conn *c)
 
 void peer_forget(const struct engine *e, const struct conn *c)
 {
-	if (e->config.peers == NULL)
+	if (!e->config.peers)
 		return;
 	peer_block_clear(&e->config.peers[c->index]);
 }

@@ -20,7 +20,7 @@ static inline uint64_t peer_tell_due_ns(const struct conn *c)
 /* At the end of this turn, however little has been sent since: something has changed that lasts. */
 static inline void peer_tell_soon(const struct engine *e, struct conn *c)
 {
-	c->report.tell_ns = e->config.peers != NULL ? 0 : NEVER;
+	c->report.tell_ns = e->config.peers ? 0 : NEVER;
 }
 /* It has ended. */
 void peer_forget(const struct engine *e, const struct conn *c);

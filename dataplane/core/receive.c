@@ -16,7 +16,7 @@
 
 static uint64_t receive_cycles(const struct engine *e)
 {
-	return e->config.cycles != NULL ? e->config.cycles() : 0;
+	return e->config.cycles ? e->config.cycles() : 0;
 }
 
 /* Of a packet's cycles those that have a stage of their own. */
@@ -28,7 +28,7 @@ static uint64_t receive_inner(const struct engine *e)
 /* Is it what was sent? before: when the check began. */
 static bool receive_intact(struct engine *e, uint32_t crc, const uint8_t *field, uint64_t before)
 {
-	if (e->config.cycles != NULL)
+	if (e->config.cycles)
 		e->stages.check += e->config.cycles() - before;
 	if (crc == wire_get32(field))
 		return true;
@@ -86,7 +86,7 @@ static struct conn *receive_sender(struct engine *e, const struct packet_in *p)
 {
 	struct conn *c = conn_by_addr(e, &p->from);
 
-	if (c == NULL) {
+	if (!c) {
 		e->count->drop_unknown_conn++;
 		return NULL;
 	}
@@ -102,14 +102,14 @@ static struct conn *receive_sender(struct engine *e, const struct packet_in *p)
 static struct conn *receive_stream_conn(struct engine *e, const struct packet_in *p)
 {
 	const struct in_edge *i = in_edge_find(e, wire_get32(p->data + CHUNK_AT_STREAM));
-	struct conn *c = i != NULL ? i->conn : NULL, *path;
+	struct conn *c = i ? i->conn : NULL, *path;
 
-	if (c != NULL && net_addr_equal(&c->addr, &p->from))
+	if (c && net_addr_equal(&c->addr, &p->from))
 		return c;
-	path = c != NULL && c->paths > 0 ? path_to(c, &p->from) : NULL;
-	if (path != NULL && path->state == CONN_UP)
+	path = c && c->paths > 0 ? path_to(c, &p->from) : NULL;
+	if (path && path->state == CONN_UP)
 		return path;
-	if (c != NULL && conn_by_addr(e, &p->from) == NULL) {
+	if (c && !conn_by_addr(e, &p->from)) {
 		e->count->drop_address++;
 		return NULL;
 	}
@@ -121,7 +121,7 @@ static void receive_chunk(struct engine *e, const struct packet_in *p)
 {
 	struct conn *c = receive_stream_conn(e, p);
 
-	if (c == NULL)
+	if (!c)
 		return;
 	uint64_t pn = ack_number(c, wire_get16(p->data + CHUNK_AT_PN));
 	uint64_t before = receive_cycles(e);
@@ -163,7 +163,7 @@ static bool receive_acked(struct engine *e, struct conn *c, uint64_t largest, co
 	uint64_t before = receive_cycles(e);
 	bool taken = sent_ack_short(e, c, largest, brief, bitmap);
 
-	if (e->config.cycles != NULL)
+	if (e->config.cycles)
 		e->stages.ack += e->config.cycles() - before;
 	return taken;
 }
@@ -181,7 +181,7 @@ static void receive_chunk_acked(struct engine *e, const struct packet_in *p)
 		return;
 	}
 	c = receive_stream_conn(e, p);
-	if (c == NULL || !receive_short(e, c, p, brief, &pn, &largest, &span))
+	if (!c || !receive_short(e, c, p, brief, &pn, &largest, &span))
 		return;
 	if (p->data[WIRE_AT_FLAGS] != CHUNK_FLAG_ACK) {
 		e->count->drop_flags++;
@@ -211,7 +211,7 @@ static void receive_ack(struct engine *e, const struct packet_in *p)
 		return;
 	}
 	c = receive_sender(e, p);
-	if (c == NULL || !receive_short(e, c, p, brief, &pn, &largest, &span))
+	if (!c || !receive_short(e, c, p, brief, &pn, &largest, &span))
 		return;
 	if (p->data[WIRE_AT_FLAGS] != 0) {
 		e->count->drop_flags++;
@@ -234,7 +234,7 @@ static struct conn *receive_conn(struct engine *e, const struct packet_in *p)
 {
 	struct conn *c = conn_find(e, wire_get32(p->data + WIRE_AT_CONN));
 
-	if (c == NULL) {
+	if (!c) {
 		e->count->drop_unknown_conn++;
 	} else if (!net_addr_equal(&c->addr, &p->from)) {
 		e->count->drop_address++;
@@ -257,7 +257,7 @@ static void receive_payload(struct engine *e, const struct packet_in *p)
 	uint64_t pn = wire_get64(p->data + WIRE_AT_PN);
 	bool eliciting = false;
 
-	if (c == NULL || !receive_fresh(e, c, pn))
+	if (!c || !receive_fresh(e, c, pn))
 		return;
 	enum loss_silence ended = receive_heard(e, c, p);
 	enum frames frames =
@@ -310,7 +310,7 @@ static void receive_long(struct engine *e, const struct packet_in *p)
 /* Adds what this packet took to the stages, less what the stages within it have counted. */
 static void receive_account(struct engine *e, uint64_t before, uint64_t inner)
 {
-	if (e->config.cycles == NULL)
+	if (!e->config.cycles)
 		return;
 	uint64_t took = e->config.cycles() - before;
 

@@ -138,7 +138,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 		break;
 	case SENT_GRANT:
 		i = in_edge_find(e, s->a);
-		if (i != NULL && i->conn == c->main) {
+		if (i && i->conn == c->main) {
 			list_want(&i->conn->grants, &i->due);
 			conn_wake(e, path_carrier(c));
 		}
@@ -174,7 +174,7 @@ static bool sent_wanted(struct engine *e, struct conn *c, const struct lost_item
 	if (item->kind == SENT_MSG)
 		return msg_find(c->main, item->a) != NULL;
 	struct out_edge *o = out_edge_find(e, item->a);
-	return o != NULL && o->conn == c->main;
+	return o && o->conn == c->main;
 }
 
 bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item)

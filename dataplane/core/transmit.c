@@ -231,7 +231,7 @@ static bool transmit_new_msg(struct conn *c, struct draft *d)
 	uint16_t fragment;
 	struct msg_out *m = path_carrier(c) == c ? msg_next(c->main, &fragment) : NULL;
 
-	if (m == NULL)
+	if (!m)
 		return false;
 	m->next_fragment++;
 	transmit_msg(d, m, fragment);
@@ -304,7 +304,7 @@ static bool transmit_allowed(struct engine *e, struct conn *c)
 {
 	uint16_t fragment;
 	bool may_wait = e->config.burst_bytes[c->rail] > 0 && c->tx.lost_count == 0 &&
-			msg_next(c->main, &fragment) == NULL;
+			!msg_next(c->main, &fragment);
 	bool allowed = congestion_allows(e, c, e->config.mtu, may_wait);
 
 	if (allowed)
@@ -343,7 +343,7 @@ static bool transmit_has_items(struct conn *c)
 		return true;
 	if (m->paths == 0)
 		return !list_empty(&m->msg.out);
-	return (!list_empty(&m->msg.out) && path_carrier(c) == c) || path_stranded(c) != NULL;
+	return (!list_empty(&m->msg.out) && path_carrier(c) == c) || path_stranded(c);
 }
 
 /* With an acknowledgement due only items are chosen beside which it finds room. */
@@ -371,8 +371,7 @@ static bool transmit_choose(struct engine *e, struct conn *c, struct draft *d, b
 	if (!transmit_allowed(e, c))
 		return false;
 	struct conn *stranded = sent_window(e, c) ? path_stranded(c) : NULL; /* new to this one */
-	d->resend = transmit_resend(e, c, c, d) ||
-		    (stranded != NULL && transmit_resend(e, c, stranded, d));
+	d->resend = transmit_resend(e, c, c, d) || (stranded && transmit_resend(e, c, stranded, d));
 	if (d->resend)
 		return true;
 	return sent_window(e, c) && (transmit_new_msg(c, d) || transmit_new_chunk(e, c, d));
@@ -491,7 +490,7 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	bool due = ack_due(e, c);
 	if (!transmit_choose(e, c, &d, due) && !due)
 		return false;
-	if (d.payload != NULL)
+	if (d.payload)
 		transmit_ask(e, c, &d);
 	uint16_t room = (uint16_t)(conn_room(c) - WIRE_BODY - d.frame_bytes - d.payload_bytes);
 	if (d.kind == SENT_PROBE)
@@ -504,7 +503,7 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	if (d.kind == SENT_CHUNK)
 		chunk_crc_leaves(e, d.buffer, d.b, d.payload_bytes, d.resend, &out->crc);
 	out->to = c->addr;
-	if (d.payload != NULL)
+	if (d.payload)
 		congestion_sent(e, c, out->head_length + (uint32_t)d.payload_bytes);
 	transmit_count(e, &d);
 	return true;

@@ -162,7 +162,7 @@ static void packet_note(const struct packet_out *out, uint32_t crc)
 
 void packet_out_seal(const struct packet_out *out)
 {
-	if (out->crc.place == NULL)
+	if (!out->crc.place)
 		packet_seal(out->head, out->head_length, out->payload, out->payload_length);
 	else if (chunk_crc_known(&out->crc))
 		packet_carry(out, out->crc.place->crc);
@@ -177,7 +177,7 @@ void packet_out_seal_copy(const struct packet_out *out)
 	if (chunk_crc_known(&out->crc)) {
 		memcpy(to, out->payload, out->payload_length);
 		packet_carry(out, out->crc.place->crc);
-	} else if (out->crc.place != NULL) {
+	} else if (out->crc.place) {
 		packet_note(out, crc_copy(0, to, out->payload, out->payload_length));
 	} else {
 		uint32_t state = wire_crc_head(out->head, out->head_length, &field);

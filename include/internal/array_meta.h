@@ -85,7 +85,7 @@ static inline bool array_meta_read(const struct object_meta *meta, struct array_
 		for (uint32_t k = 0; k < 8; k++)
 			out->shape[i] |= (uint64_t)in[at + k] << 8 * k;
 	memcpy(out->text, in + at, text);
-	return memchr(out->text, 0, text) == NULL && array_meta_type(out);
+	return !memchr(out->text, 0, text) && array_meta_type(out);
 }
 
 /* Writes a description. False: it does not fit, or is none. */
@@ -113,12 +113,12 @@ static inline bool array_meta_write(const struct array_meta *a, struct object_me
  * known. */
 static inline uint32_t array_meta_element(const struct array_meta *a)
 {
-	const char *at = a->text + (*a->text != '\0' && strchr("<>|=", *a->text) != NULL);
+	const char *at = a->text + (*a->text != '\0' && strchr("<>|=", *a->text));
 	uint32_t bytes = 0, unit = *at == 'U' ? 4 : 1;
 
 	if (a->dtype)
 		return reduce_dtype_bytes(a->dtype);
-	if (*at == '\0' || strchr("biufcmMSUV", *at) == NULL)
+	if (*at == '\0' || !strchr("biufcmMSUV", *at))
 		return 0;
 	for (at++; *at >= '0' && *at <= '9' && bytes < UINT32_MAX / 100; at++)
 		bytes = 10 * bytes + (uint32_t)(*at - '0');

@@ -227,7 +227,7 @@ struct rig *rig_begin(void)
 	void *store = rig.store, *table = rig.table;
 
 	rig_config(&config);
-	if (rig_core == NULL) {
+	if (!rig_core) {
 		rig_core_bytes = control_bytes(&config);
 		rig_core = mmap(NULL, rig_core_bytes, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

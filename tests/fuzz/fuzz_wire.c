@@ -199,7 +199,7 @@ static void draft_short(struct draft *d, struct rig_input *in, struct rig *r)
 	if (choice & 1) {
 		draft_chunk(d, in, r);
 		uint32_t payload = d->length - CHUNK_BODY;
-		if (draft_add(d, SHORT_BYTES) == NULL)
+		if (!draft_add(d, SHORT_BYTES))
 			return;
 		memmove(d->bytes + CHUNK_BODY + SHORT_BYTES, d->bytes + CHUNK_BODY, payload);
 		memcpy(d->bytes + CHUNK_BODY, brief, SHORT_BYTES);

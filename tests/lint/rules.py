@@ -176,6 +176,16 @@ def header(path, lines):
         yield 2, "no comment at the head: what the file is for, who calls it, what it must not know"
 
 
+def pointers(path, lines):
+    """A condition asks a pointer by its name alone, as the kernel does; a value of type bool may say != NULL."""
+    if not path.endswith(C_LIKE):
+        return
+    for number, line in enumerate(without_comments(lines), 1):
+        if re.search(r"== NULL\b", line) or re.search(r"!= NULL\)* (&&|\|\||\?)", line) or \
+                re.search(r"\b(if|while) \(.*!= NULL\)", line):
+            yield number, "a condition asks a pointer as p or !p, without NULL"
+
+
 def include_once(path, lines):
     """The name that a header defines, to be included once, is its path."""
     if not path.endswith(".h") or path.startswith("include/sarissa/"):
@@ -217,7 +227,7 @@ def tells_file(path, lines):
             yield number - 1, f"{name}() does not tell its file: begin it with {Path(path).stem}_"
 
 
-ALL = (tag, size, functions_c, functions_python, arrows, core_calls, unfinished, private, header, include_once,
-       tells_file)
+ALL = (tag, size, functions_c, functions_python, arrows, core_calls, unfinished, private, header, pointers,
+       include_once, tells_file)
 # printed, and no reason to fail
 HINTS = (size_hint,)

@@ -63,6 +63,12 @@ class Names(unittest.TestCase):
     def test_only_what_others_call_is_looked_at(self):
         self.assertFalse(found(rules.tells_file, "static void start(void)", "{", "}", path=RPC))
 
+    def test_pointers(self):
+        for line in ("if (p == NULL)", "while (next(p) != NULL)", "return p != NULL && p->on;"):
+            self.assertTrue(found(rules.pointers, line), line)
+        for line in ("if (!p)", "bool there = p != NULL;", "return find(p) != NULL;", "/* p == NULL */"):
+            self.assertFalse(found(rules.pointers, line), line)
+
     def test_an_include_is_for_once(self):
         self.assertTrue(found(rules.include_once, "#ifndef SARISSA_PEERS_H", path="control/core/cluster/peers.h"))
         self.assertFalse(found(rules.include_once, "#ifndef SARISSA_CONTROL_CORE_CLUSTER_PEERS_H",

@@ -27,7 +27,7 @@ int plan_become(const struct cli_args *args)
 	char **words = calloc((size_t)args->count + 2, sizeof(*words)), path[4200];
 	static char name[] = "sarissa-plan";
 
-	if (words == NULL)
+	if (!words)
 		return cli_fail(-ENOMEM, "%s: out of memory", args->names[0]);
 	words[0] = name;
 	memcpy(words + 1, args->names, (size_t)args->count * sizeof(*words));
@@ -65,8 +65,7 @@ static int plan_last_read(const struct cli_args *args, struct plan_file *out)
 	n = read(fd, out, sizeof(*out));
 	close(fd);
 	if (n != (ssize_t)sizeof(*out) || out->magic != PLAN_FILE_MAGIC ||
-	    out->levels > PLAN_FILE_LEVELS_MAX ||
-	    memchr(out->planner, 0, sizeof(out->planner)) == NULL)
+	    out->levels > PLAN_FILE_LEVELS_MAX || !memchr(out->planner, 0, sizeof(out->planner)))
 		return cli_fail(
 			-EPROTO,
 			"plan: %s is of another version: use command and node of one version",

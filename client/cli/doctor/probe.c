@@ -101,7 +101,7 @@ static int probe_file(struct probe *p, const struct cli_args *args, char *path)
 	}
 	close(fd[1]);
 	from = child < 0 ? NULL : fdopen(fd[0], "r");
-	if (from == NULL) {
+	if (!from) {
 		close(fd[0]);
 		return cli_fail(-ENOMEM, "topology: cannot start sarissa-plan");
 	}
@@ -163,7 +163,7 @@ static double probe_rate(struct probe *p, uint32_t node)
 						   : (uint64_t)bytes;
 	void *data = calloc(1, size);
 
-	if (data == NULL) {
+	if (!data) {
 		cli_fail(-ENOMEM, "topology: out of memory");
 		return 0;
 	}
@@ -279,12 +279,12 @@ int probe_run(const struct cli_args *args)
 	for (int i = 2; i < args->count; i++) {
 		if (strcmp(args->names[i], "--json") == 0)
 			p.json = true;
-		else if (path == NULL && args->names[i][0] != '-')
+		else if (!path && args->names[i][0] != '-')
 			path = args->names[i];
 		else
 			path = args->names[0];
 	}
-	if (path == NULL || path == args->names[0]) {
+	if (!path || path == args->names[0]) {
 		cli_fail(-EINVAL, "topology: probe takes a topology file, and --json");
 		return CLI_USAGE;
 	}

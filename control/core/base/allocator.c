@@ -87,7 +87,7 @@ static bool allocator_cut(struct allocator *a, uint32_t number, uint64_t length)
 		return true;
 	}
 	rest = pool_take(&a->ranges);
-	if (rest == NULL)
+	if (!rest)
 		return false;
 	allocator_unlist(a, number);
 	rest->offset = r->offset + length;
@@ -168,7 +168,7 @@ uint32_t allocator_take_at(struct allocator *a, uint64_t offset, uint64_t bytes)
 
 	if (length == 0)
 		length = 1;
-	if (offset % a->grain_bytes || r == NULL || r->taken || start < r->offset)
+	if (offset % a->grain_bytes || !r || r->taken || start < r->offset)
 		return 0;
 	gap = start - r->offset;
 	if (gap > r->length || length > r->length - gap)

@@ -43,7 +43,7 @@ static inline void list_append(struct list *head, struct list *node)
 /* Does nothing when the node is not linked. */
 static inline void list_remove(struct list *node)
 {
-	if (node->next == NULL)
+	if (!node->next)
 		return;
 	node->prev->next = node->next;
 	node->next->prev = node->prev;

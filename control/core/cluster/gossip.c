@@ -84,7 +84,7 @@ static bool gossip_reaches(struct control *c, const struct node *n)
 {
 	struct conn *conn;
 
-	if (n == c->cluster->self || n->main == NULL || n->main->state != LINK_UP)
+	if (n == c->cluster->self || !n->main || n->main->state != LINK_UP)
 		return false;
 	conn = peers_conn(c, 0, n->main->conn);
 	return conn && conn->hello;
@@ -95,7 +95,7 @@ static void gossip_send(struct control *c, struct node *n, enum message_members_
 {
 	struct message m = {.kind = MESSAGE_MEMBERS};
 
-	if (n == c->cluster->self || n->main == NULL || n->main->state != LINK_UP)
+	if (n == c->cluster->self || !n->main || n->main->state != LINK_UP)
 		return;
 	m.members.digest = membership_digest(c);
 	m.members.step = step;
@@ -171,7 +171,7 @@ void gossip_flood(struct control *c)
 		return;
 	}
 	m->flooded_ns = c->now_ns;
-	while ((l = list_first(&c->cluster->members.news)) != NULL) {
+	while ((l = list_first(&c->cluster->members.news))) {
 		list_remove(l);
 		membership_describe(list_item(l, struct node, news),
 				    &c->cluster->members.page[count++]);
@@ -236,7 +236,7 @@ void gossip_heard(struct control *c, struct node *n)
 		struct node *requester = n->asked_by[k] ? peers_node(c, n->asked_by[k] - 1) : NULL;
 
 		n->asked_by[k] = 0;
-		if (requester == NULL || c->now_ns - n->asked_ns > c->config.gossip_ns)
+		if (!requester || c->now_ns - n->asked_ns > c->config.gossip_ns)
 			continue;
 		membership_describe(n, &c->cluster->members.page[0]);
 		gossip_send(c, requester, MESSAGE_MEMBERS_HEARD, 1);
@@ -249,7 +249,7 @@ static void gossip_asked(struct control *c, struct node *requester, const struct
 	struct node *n = peers_node(c, m->node);
 	int k;
 
-	if (n == NULL || n == requester || !membership_live(n))
+	if (!n || n == requester || !membership_live(n))
 		return;
 	n->asked_ns = c->now_ns;
 	k = n->asked_by[0] != 0 && n->asked_by[0] != requester->number + 1;

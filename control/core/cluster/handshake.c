@@ -141,7 +141,7 @@ static void handshake_take(struct control *c, struct conn *conn, const struct me
 	}
 	if (h->node != n->number)
 		n = join_hello(c, conn, h);
-	if (n == NULL)
+	if (!n)
 		return;
 	conn->named = true;
 	if (!membership_hello(c, n, h))
@@ -169,7 +169,7 @@ struct node *handshake_message(struct control *c, uint32_t handle, const struct 
 	struct conn *conn = peers_conn(c, 0, handle);
 	struct node *n;
 
-	if (conn == NULL) {
+	if (!conn) {
 		c->counters.messages_unknown_conn++;
 		peers_close_conn(c, 0,
 				 handle); /* of an earlier control process: the peer reopens */
@@ -216,7 +216,7 @@ bool peers_send(struct control *c, struct node *n, const struct message *m)
 		return loopback_push(c, m);
 	l = peers_link(c, n, 0, 0);
 	conn = l && l->state == LINK_UP ? peers_conn(c, 0, l->conn) : NULL;
-	if (conn == NULL || !conn->greeted)
+	if (!conn || !conn->greeted)
 		return false;
 	c->counters.messages_out++;
 	if (peers_send_stamped(c, l->conn, m))

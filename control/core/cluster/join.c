@@ -23,10 +23,10 @@ struct node *join_guest(struct control *c, const struct net_addr *addr)
 
 		if (g->guest && net_addr_equal(&g->addr, addr))
 			return g;
-		if (!g->guest && free == NULL)
+		if (!g->guest && !free)
 			free = g;
 	}
-	if (free == NULL)
+	if (!free)
 		return NULL;
 	free->guest = true;
 	free->reserved = 0;
@@ -116,7 +116,7 @@ static const char *join_refuses(struct control *c, const struct node *from, uint
 
 	if (!c->cluster->members.dynamic)
 		return "the list of nodes has another number there";
-	if (n == NULL)
+	if (!n)
 		return "there is no such number";
 	if (n == c->cluster->self || (membership_live(n) && !net_addr_equal(&n->addr, &from->addr)))
 		return "the number is another node's";
@@ -159,7 +159,7 @@ void join_assigned(struct control *c, uint32_t number)
 {
 	struct node *guest = c->cluster->self, *self = peers_node(c, number);
 
-	if (membership_joined(c) || self == NULL || self->state == NODE_UP)
+	if (membership_joined(c) || !self || self->state == NODE_UP)
 		return;
 	self->addr = guest->addr;
 	self->workers = guest->workers;

@@ -55,7 +55,7 @@ void linkstats_saw_start(struct linkstats *s, uint32_t node, uint64_t ns)
 
 	if (ns < s->all.start_ns || !linkstats_blamed(s, n))
 		fanout_saw_start(&s->all, ns);
-	if (n == NULL)
+	if (!n)
 		return;
 	fanout_saw_start(&n->link, ns);
 	n->starts += n->starts < LINK_SURE;
@@ -108,7 +108,7 @@ static bool linkstats_doubted(struct linkstats *s, bool slow, bool explained)
 
 static void linkstats_shown(struct linkstats *s, struct link_node *n, uint64_t rate)
 {
-	if (n == NULL)
+	if (!n)
 		return;
 	if (rate > n->shown) /* nodes report rates: bounded by the common one */
 		n->shown = rate < s->all.bytes_per_s ? rate : s->all.bytes_per_s;
@@ -161,7 +161,7 @@ void linkstats_forget(struct linkstats *s, uint32_t node)
 {
 	struct link_node *n = linkstats_way(s, node);
 
-	if (n == NULL)
+	if (!n)
 		return;
 	n->link = (struct fanout_link){.start_ns = 0};
 	linkstats_lower(s, n, 0);

@@ -16,7 +16,7 @@ bool loopback_push(struct control *c, const struct message *m)
 {
 	struct loopback *l = pool_take(&c->cluster->loopback);
 
-	if (l == NULL) {
+	if (!l) {
 		c->counters.messages_lost++;
 		return false;
 	}
@@ -29,7 +29,7 @@ struct loopback *loopback_pop(struct control *c)
 {
 	struct list *first = list_first(&c->cluster->loopback_queue);
 
-	if (first == NULL)
+	if (!first)
 		return NULL;
 	list_remove(first);
 	return list_item(first, struct loopback, link);

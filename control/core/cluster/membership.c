@@ -394,7 +394,7 @@ void membership_take(struct control *c, const struct message_member *m)
 	struct node *n = peers_node(c, m->node);
 	enum member_state state;
 
-	if (n == NULL || (!c->cluster->members.dynamic && !net_addr_equal(&m->addr, &n->addr))) {
+	if (!n || (!c->cluster->members.dynamic && !net_addr_equal(&m->addr, &n->addr))) {
 		c->counters.members_strange++;
 		return;
 	}

@@ -187,7 +187,7 @@ static struct link *peers_link_make(struct control *c, struct node *n, unsigned 
 	if (l)
 		return l;
 	l = pool_take(&c->cluster->peers.links);
-	if (l == NULL)
+	if (!l)
 		return NULL;
 	l->node = n;
 	l->worker = (uint16_t)worker;
@@ -344,7 +344,7 @@ void peers_rebind(struct control *c, struct conn *conn, struct node *n)
 {
 	struct link *old = conn->link, *l = peers_link_make(c, n, 0, 0);
 
-	if (l == NULL || l == old)
+	if (!l || l == old)
 		return;
 	timers_cancel(&c->timers, &l->timer);
 	l->state = LINK_UP;
@@ -397,7 +397,7 @@ static void peers_path(struct control *c, unsigned worker, const struct record *
 	struct conn *conn = peers_conn(c, worker, r->peer.of);
 	uint8_t bit = (uint8_t)(1u << (r->flags % RAILS_MAX));
 
-	if (conn == NULL)
+	if (!conn)
 		return;
 	if (r->op == EVENT_PEER_UP) {
 		conn->asked |= bit;
@@ -419,10 +419,10 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 	if (conn && conn->handle == r->peer.conn && conn->link->state == LINK_UP &&
 	    conn->link->conn == r->peer.conn)
 		return; /* it was up when it was asked for, and its HELLO has come */
-	if (n == NULL)
+	if (!n)
 		n = peers_newcomer(c, worker, &r->peer.addr);
 	l = n && n != c->cluster->self ? peers_link_make(c, n, worker, peer_worker) : NULL;
-	if (conn == NULL || l == NULL) {
+	if (!conn || !l) {
 		text_add(&t, "closed a connection from ");
 		text_add_addr(&t, &r->peer.addr);
 		text_add(&t, n ? ": the table of links is full" : ": no node of the list is there");

@@ -113,7 +113,7 @@ struct call *rpc_start(struct control *c, struct node *n, const struct message *
 {
 	struct call *call = pool_take(&c->cluster->calls.pool);
 
-	if (call == NULL)
+	if (!call)
 		return NULL;
 	call->node = n;
 	call->message = *m;
@@ -182,7 +182,7 @@ void rpc_answer(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = rpc_find(c, n, m->request);
 
-	if (call == NULL || message_answer_kind(call->message.kind) != m->kind) {
+	if (!call || message_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
 		c->cluster->ops->late_answer(c, n, m);
 		return;
@@ -226,7 +226,7 @@ void rpc_redirected(struct control *c, struct node *n, const struct message *m)
 {
 	struct call *call = rpc_find(c, n, m->request);
 
-	if (call == NULL || message_id(&call->message) == NULL) {
+	if (!call || !message_id(&call->message)) {
 		c->counters.messages_unexpected++;
 		return;
 	}
@@ -242,7 +242,7 @@ void rpc_move(struct control *c)
 		const struct object_id *id = message_id(&call->message);
 		struct node *owner;
 
-		if (call->message.request == 0 || id == NULL)
+		if (call->message.request == 0 || !id)
 			continue;
 		owner = ownership_shard(c, id);
 		if (owner == call->node)

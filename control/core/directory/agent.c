@@ -67,7 +67,7 @@ void agent_silent(struct control *c, struct node *n, bool gone)
 		struct call *call = list_item(l, struct call, of_node);
 		struct removal *removal = call->owner;
 
-		if (call->end != agent_removed || removal == NULL)
+		if (call->end != agent_removed || !removal)
 			continue;
 		removal->silent = n->number + 1;
 		call->owner = gone ? NULL : removal;

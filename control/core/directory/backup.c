@@ -63,7 +63,7 @@ bool backup_fill(struct control *c, struct message_have *have)
 {
 	const struct entry *e = backup_entry(c, have);
 
-	if (e == NULL)
+	if (!e)
 		return false;
 	have->value = directory_value(&c->directory->shard, e);
 	return true;
@@ -75,7 +75,7 @@ static void backup_done(struct control *c, struct entry *e, struct node *n, bool
 	struct copy *copy = directory_copy(e, n->number);
 
 	e->keeping = false;
-	if (kept && (copy == NULL || copy->state == MESSAGE_COPY_PARTIAL))
+	if (kept && (!copy || copy->state == MESSAGE_COPY_PARTIAL))
 		copy = directory_copy_add(d, e, n->number, MESSAGE_COPY_COMPLETE);
 	if (copy && kept) {
 		directory_copy_state(copy, MESSAGE_COPY_COMPLETE, false);
@@ -98,7 +98,7 @@ static bool backup_kept(struct control *c, struct call *call, const struct messa
 		return true;
 	if (e)
 		backup_done(c, e, call->node, answer && answer->reply.status == 0);
-	if (answer == NULL || answer->reply.status != 0) {
+	if (!answer || answer->reply.status != 0) {
 		call->node->unkept_ns = c->now_ns + BACKUP_SILENT_NS; /* others are asked */
 		backup_later(c);
 	}
@@ -120,7 +120,7 @@ static void backup_expect(struct control *c, struct entry *e, uint32_t node)
 	struct copy *copy = directory_copy(e, node);
 
 	e->keeping = true;
-	if (copy == NULL)
+	if (!copy)
 		copy = directory_copy_add(d, e, node, MESSAGE_COPY_COMPLETE);
 	else
 		copy = NULL;
@@ -135,7 +135,7 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 	struct node *n = ownership_backup(c, &e->by_id.id);
 	struct backup *b = n ? pool_take(&c->directory->backups.pool) : NULL;
 
-	if (b == NULL) {
+	if (!b) {
 		if (c->cluster->members.live_count > 1)
 			backup_later(c);
 		return false;

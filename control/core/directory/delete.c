@@ -64,7 +64,7 @@ void directory_delete(struct directory *d, uint32_t node, const struct message *
 
 	if (directory_delete_retry(d, node, m))
 		return;
-	if (e == NULL || e->generation == 0) {
+	if (!e || e->generation == 0) {
 		directory_reply(d, node, m->request, -ENOENT, 0,
 				directory_was_deleted(d, &m->object.id)
 					? "no such object: it was deleted already"
@@ -74,7 +74,7 @@ void directory_delete(struct directory *d, uint32_t node, const struct message *
 	if (!directory_tombstones_full(d) &&
 	    e->copies_count + DIRECTORY_TOMBSTONE_REPLICAS <= d->out.removals(d->out.arg))
 		removal = pool_take(&d->removals);
-	if (removal == NULL) {
+	if (!removal) {
 		directory_reply(d, node, m->request, -EAGAIN, 0, "too many deletes at a time");
 		return;
 	}

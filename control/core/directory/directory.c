@@ -29,7 +29,7 @@ static void directory_exists(struct directory *d, uint32_t node, const struct me
 	{
 		const struct copy *copy = list_item(l, struct copy, of_entry);
 
-		if (first == NULL || copy->state != MESSAGE_COPY_PARTIAL)
+		if (!first || copy->state != MESSAGE_COPY_PARTIAL)
 			first = copy;
 	}
 	text_add_object(&t, &e->by_id.id, e->name);
@@ -63,7 +63,7 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 						    .node = removal ? removal->node
 								    : MESSAGE_NODE_NONE};
 
-	bool replaced = removal == NULL && e->reserved != 0;
+	bool replaced = !removal && e->reserved != 0;
 
 	watchers_gone(d, e);
 
@@ -83,7 +83,7 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 		if (node == except ||
 		    !d->out.remove(d->out.arg, node, &e->by_id.id, e->generation, replaced,
 				   waits) ||
-		    waits == NULL)
+		    !waits)
 			continue;
 		waits->left++;
 		if (!d->nodes[node].up)
@@ -231,7 +231,7 @@ static bool directory_have_copy(struct directory *d, uint32_t node, const struct
 	if (copy && copy->upstreams)
 		return true; /* entered when it was booked */
 	copy = directory_copy_add(d, e, node, MESSAGE_COPY_PARTIAL);
-	if (copy == NULL)
+	if (!copy)
 		return false;
 	directory_have_upstream(d, copy, have->upstream);
 	for (uint32_t i = 0; i < have->also_count; i++)
@@ -268,7 +268,7 @@ static void directory_have_full(struct directory *d, uint32_t node, const struct
 	const struct message_have *have = &m->have;
 
 	if (have->state != MESSAGE_COPY_PARTIAL &&
-	    (have->pinned || directory_standing(d, e, false) == NULL) && directory_evict(d))
+	    (have->pinned || !directory_standing(d, e, false)) && directory_evict(d))
 		directory_reply(d, node, m->request, -EAGAIN, 0,
 				"the directory makes room for another copy: try again");
 	else
@@ -300,9 +300,9 @@ static void directory_have(struct directory *d, uint32_t node, const struct mess
 				"its node was away, and what was deleted then is forgotten");
 		return;
 	}
-	if (e == NULL)
+	if (!e)
 		e = directory_make(d, &have->id);
-	if (e == NULL) {
+	if (!e) {
 		directory_reply(d, node, m->request, -ENOSPC, 0,
 				"the directory is full: delete objects");
 		return;
@@ -363,7 +363,7 @@ static void directory_left(struct directory *d, uint32_t node, const struct mess
 	struct copy *copy = directory_copy(e, node);
 	const struct copy *upstream = directory_copy(e, drop->upstream - 1);
 
-	if (copy == NULL || upstream == NULL || e->generation != drop->generation)
+	if (!copy || !upstream || e->generation != drop->generation)
 		return;
 	directory_feed_end(copy, upstream);
 	directory_serve(d, e);
@@ -376,7 +376,7 @@ static void directory_drop(struct directory *d, uint32_t node, const struct mess
 	struct copy *copy;
 
 	directory_reply(d, node, m->request, 0, drop->generation, "");
-	if (e == NULL)
+	if (!e)
 		return;
 	if (drop->upstream != 0) {
 		directory_left(d, node, drop, e);
@@ -395,7 +395,7 @@ void directory_take_tombstone(struct directory *d, const struct message_tombston
 {
 	struct entry *e = directory_find(d, &b->id);
 
-	if (!directory_add_tombstone(d, b) || e == NULL || e->generation == 0 ||
+	if (!directory_add_tombstone(d, b) || !e || e->generation == 0 ||
 	    e->generation > b->generation)
 		return;
 	directory_end(d, e, MESSAGE_NODE_NONE, NULL);

@@ -62,7 +62,7 @@ struct entry *directory_make(struct directory *d, const struct object_id *id)
 	if (e)
 		return e;
 	e = pool_take(&d->entries);
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	e->used = true;
 	e->directory = d;
@@ -131,9 +131,9 @@ struct copy *directory_copy_add(struct directory *d, struct entry *e, uint32_t n
 {
 	struct copy *copy = directory_copy(e, node), **bucket;
 
-	if (copy == NULL) {
+	if (!copy) {
 		copy = pool_take(&d->copies);
-		if (copy == NULL)
+		if (!copy)
 			return NULL;
 		copy->entry = e;
 		copy->node = node;
@@ -237,12 +237,12 @@ const struct copy *directory_standing(const struct directory *d, const struct en
  * value. */
 static bool directory_alive(const struct directory *d, const struct entry *e)
 {
-	return e->has_value || directory_standing(d, e, true) != NULL;
+	return e->has_value || directory_standing(d, e, true);
 }
 
 bool directory_stands(const struct directory *d, const struct entry *e)
 {
-	return e->has_value || directory_standing(d, e, false) != NULL;
+	return e->has_value || directory_standing(d, e, false);
 }
 
 void directory_unreachable(const struct directory *d, const struct entry *e, struct text *t)

@@ -69,7 +69,7 @@ void directory_evicted(struct directory *d, const struct message_object *o, uint
 	struct copy *copy = directory_copy_of(d, o, node);
 	struct entry *e;
 
-	if (copy == NULL || copy->state != MESSAGE_COPY_COMPLETE || copy->by_value)
+	if (!copy || copy->state != MESSAGE_COPY_COMPLETE || copy->by_value)
 		return;
 	e = copy->entry;
 	directory_gone(d, copy);
@@ -97,7 +97,7 @@ static bool evict_remove(struct control *c)
 
 static bool evict_pinned(struct control *c, struct call *call, const struct message *answer)
 {
-	if (answer == NULL || (answer->losses & 1) ||
+	if (!answer || (answer->losses & 1) ||
 	    !directory_evicts(&c->directory->shard, &c->directory->eviction.object,
 			      c->directory->eviction.node) ||
 	    !evict_remove(c))

@@ -31,7 +31,7 @@ static const struct copy *directory_locate_choose(const struct directory *d, con
 		if (copy->state == MESSAGE_COPY_PARTIAL || copy->node == w->failed ||
 		    (small && copy->state != MESSAGE_COPY_COMPLETE) || !directory_can_send(d, copy))
 			continue;
-		if (best == NULL || copy->sending < best->sending)
+		if (!best || copy->sending < best->sending)
 			best = copy;
 	}
 	return best;
@@ -53,7 +53,7 @@ static void directory_locate_add(struct directory *d, const struct message_get *
 	for (uint32_t i = 0; i < get->others_count; i++) {
 		const struct entry *e = directory_find(d, &get->others[i]);
 
-		if (e == NULL || !e->has_value || e->size != got->size ||
+		if (!e || !e->has_value || e->size != got->size ||
 		    !directory_same_meta(&e->meta, &got->meta))
 			return;
 		reduce_combine(get->op, get->dtype, d->sum, directory_value(d, e),
@@ -68,10 +68,10 @@ static bool directory_locate_answer(struct directory *d, struct entry *e, const 
 				    const struct message_get *get)
 {
 	const struct copy *copy = directory_locate_choose(d, e, w);
-	bool value = e->has_value && (e->size <= w->value_max || copy == NULL);
+	bool value = e->has_value && (e->size <= w->value_max || !copy);
 	struct message m;
 
-	if (copy == NULL && !value)
+	if (!copy && !value)
 		return false;
 	directory_got(e, w->request, value ? MESSAGE_GOT_VALUE : MESSAGE_GOT_HOLDER, &m);
 	if (copy)
@@ -109,7 +109,7 @@ static struct waiter *directory_locate_find(struct directory *d, struct entry *e
 			return w;
 	}
 	w = pool_take(&d->locates);
-	if (w == NULL)
+	if (!w)
 		return NULL;
 	w->entry = e;
 	w->node = node;
@@ -125,7 +125,7 @@ void directory_locate(struct directory *d, uint32_t node, const struct message *
 	struct waiter *w = e ? directory_locate_find(d, e, node, m->request) : NULL;
 	struct message answer;
 
-	if (w == NULL) {
+	if (!w) {
 		directory_get_full(d, node, m->request, &m->get.id);
 		if (e)
 			directory_settle(d, e);
@@ -155,7 +155,7 @@ void directory_locate_forget(struct directory *d, uint32_t node, const struct me
 	struct entry *e = directory_find(d, &m->get.id);
 
 	directory_get_failed(d, node, m->request, &m->get.id, -ECANCELED, "");
-	if (e == NULL)
+	if (!e)
 		return;
 	list_each(l, after, &e->locates)
 	{
@@ -203,7 +203,7 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 	struct entry *e = directory_make(d, id);
 	int error;
 
-	if (e == NULL)
+	if (!e)
 		return -ENOSPC;
 	error = directory_taken(d, e);
 	if (error)
@@ -220,7 +220,7 @@ int directory_reserve_delegated(struct directory *d, const struct object_id *id,
 	struct entry *e = directory_make(d, id);
 	int error;
 
-	if (e == NULL)
+	if (!e)
 		return -ENOSPC;
 	error = e->reserved == 0 ? directory_taken(d, e) : 0;
 	if (error)
@@ -237,7 +237,7 @@ void directory_waiters_take(struct directory *d, const struct object_id *id,
 {
 	struct entry *e = directory_find(d, id);
 
-	if (e == NULL)
+	if (!e)
 		return;
 	list_each(l, after, &e->waiters)
 	{
@@ -252,7 +252,7 @@ bool directory_has_complete(const struct directory *d, const struct object_id *i
 {
 	const struct entry *e = directory_find(d, id);
 
-	if (e == NULL)
+	if (!e)
 		return false;
 	list_each(l, after, &e->copies)
 	{
@@ -268,7 +268,7 @@ void directory_unreserve(struct directory *d, const struct object_id *id)
 {
 	struct entry *e = directory_find(d, id);
 
-	if (e == NULL || e->reserved == 0)
+	if (!e || e->reserved == 0)
 		return;
 	e->reserved = 0;
 	directory_settle(d, e);

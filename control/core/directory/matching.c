@@ -179,7 +179,7 @@ static bool directory_answer_value(struct directory *d, struct entry *e, struct 
 	struct copy *copy = directory_copy_add(d, e, w->node, MESSAGE_COPY_COMPLETE);
 	struct message m;
 
-	if (copy == NULL)
+	if (!copy)
 		return false;
 	directory_copy_state(copy, MESSAGE_COPY_COMPLETE, true);
 	directory_got(e, w->request, MESSAGE_GOT_VALUE, &m);
@@ -215,7 +215,7 @@ static bool directory_answer_booked(struct directory *d, struct entry *e, const 
 {
 	struct copy *copy = directory_copy_add(d, e, w->node, MESSAGE_COPY_PARTIAL);
 
-	if (copy == NULL)
+	if (!copy)
 		return false;
 	directory_feed(copy, NULL);
 	directory_book(d, copy, holder, w->request);
@@ -258,7 +258,7 @@ static void directory_serve_incomplete(struct directory *d, const struct entry *
 {
 	const struct copy *own = directory_copy(e, w->node);
 
-	if (own == NULL || own->state != MESSAGE_COPY_PARTIAL)
+	if (!own || own->state != MESSAGE_COPY_PARTIAL)
 		return;
 	directory_answer_incomplete(d, e, w->node, w->request);
 	directory_waiter_remove(d, w);
@@ -314,7 +314,7 @@ static struct waiter *directory_waiter(struct directory *d, struct entry *e, uin
 	if (w)
 		return w;
 	w = pool_take(&d->waiters);
-	if (w == NULL)
+	if (!w)
 		return NULL;
 	w->entry = e;
 	w->node = node;
@@ -338,7 +338,7 @@ static void directory_get_reset(struct directory *d, struct entry *e, uint32_t n
 	}
 	if (get->why == MESSAGE_GET_UNREACHED && get->failed < d->nodes_count)
 		d->out.suspect(d->out.arg, get->failed);
-	if (own == NULL)
+	if (!own)
 		return;
 	if (own->state == MESSAGE_COPY_PARTIAL && get->generation == e->generation)
 		directory_feed(own, NULL); /* the part stays: it may feed others */
@@ -474,7 +474,7 @@ void directory_waiters_end(struct directory *d, const struct object_id *id, int3
 {
 	struct entry *e = directory_find(d, id);
 
-	if (e == NULL)
+	if (!e)
 		return;
 	list_each(l, after, &e->waiters)
 	{
@@ -490,7 +490,7 @@ void directory_waiters_tell(struct directory *d, const struct object_id *id)
 {
 	struct entry *e = directory_find(d, id);
 
-	if (e == NULL)
+	if (!e)
 		return;
 	list_each(l, after, &e->waiters)
 	{
@@ -540,7 +540,7 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 		return;
 	}
 	e = directory_make(d, &m->get.id);
-	if (e == NULL) {
+	if (!e) {
 		directory_get_full(d, node, m->request, &m->get.id);
 		return;
 	}
@@ -550,7 +550,7 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	if (list_empty(&e->copies) && !e->has_value)
 		e->generation = 0;
 	w = directory_waiter(d, e, node);
-	if (w == NULL) {
+	if (!w) {
 		directory_get_full(d, node, m->request, &m->get.id);
 		directory_settle(d, e);
 		return;
@@ -559,7 +559,7 @@ void directory_get(struct directory *d, uint32_t node, const struct message *m)
 	w->failed = m->get.failed;
 	directory_serve(d, e);
 	w = directory_waiter_find(d, e, node);
-	if (w == NULL)
+	if (!w)
 		return;
 	w->waited = true;
 	if (!m->get.deferrable) {

@@ -163,11 +163,11 @@ static struct reference *references_take(struct control *c, struct entry *e, uin
 {
 	struct reference *r = references_find(e, node, lease->number);
 
-	if (r == NULL) {
+	if (!r) {
 		r = references_count(e, 0) < REFERENCES_OBJECT_MAX
 			    ? pool_take(&c->directory->references.pool)
 			    : NULL;
-		if (r == NULL)
+		if (!r)
 			return NULL;
 		r->entry = e;
 		list_append(&e->references, &r->of_entry);
@@ -186,7 +186,7 @@ bool references_create(void *arg, struct entry *e, uint32_t node, const struct m
 	struct control *c = arg;
 	struct reference *r = references_take(c, e, node, &have->lease);
 
-	if (r == NULL)
+	if (!r)
 		return false;
 	timers_cancel(&c->timers, &r->timer);
 	r->generation = have->generation;
@@ -248,7 +248,7 @@ void references_hold(struct control *c, uint32_t node, const struct message *m)
 	e = directory_make(d, &h->id);
 	if (e)
 		r = references_take(c, e, node, &h->lease);
-	if (r == NULL) {
+	if (!r) {
 		directory_reply(d, node, m->request, -ENOSPC, 0,
 				"the directory has no room to note what leases hold: end some, or "
 				"let objects go");
@@ -320,7 +320,7 @@ bool references_delete(struct control *c, uint32_t node, const struct message *m
 		references_free(c, r);
 	if (e && e->generation == o->generation && !references_keep(c, e, o))
 		return false;
-	if (e == NULL || !references_keep(c, e, o)) {
+	if (!e || !references_keep(c, e, o)) {
 		const struct tombstone *t = directory_tombstone(d, &o->id);
 
 		if (t && t->generation >= o->generation)
@@ -351,7 +351,7 @@ void references_unhold(void *arg, struct entry *e, uint64_t generation, bool tel
 		if (r->generation > generation)
 			continue;
 		/* holders are informed by the REMOVE */
-		if (tell && directory_copy(e, r->node) == NULL)
+		if (tell && !directory_copy(e, r->node))
 			agent_remove(c, r->node, &e->by_id.id, r->generation, false, NULL);
 		references_free(c, r);
 	}

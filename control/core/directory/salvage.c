@@ -44,7 +44,7 @@ void directory_get_piece(struct directory *d, uint32_t node, const struct messag
 	struct entry *e = directory_find(d, &m->get.id);
 	struct message answer;
 
-	if (e == NULL || e->generation != m->get.generation || !directory_incomplete(d, e)) {
+	if (!e || e->generation != m->get.generation || !directory_incomplete(d, e)) {
 		directory_get_failed(d, node, m->request, &m->get.id, -EAGAIN, "");
 		return;
 	}

@@ -34,7 +34,7 @@ static bool tombstone_copies_acked(struct control *c, struct call *call,
 
 	c->directory->tombstone_copies.sending--;
 	n->tombstones_out--;
-	if (answer == NULL)
+	if (!answer)
 		return false; /* it is dead by now: then all tombstones are sent again */
 	n->tombstones_ns = c->now_ns;
 	tombstone_copies_node_up(c, n);
@@ -104,8 +104,8 @@ static void tombstone_copies_send(struct control *c, struct node *n, const struc
 		n->tombstones_left = true;
 		return;
 	}
-	if (rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, tombstone_copies_acked,
-		      NULL) == NULL)
+	if (!rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.directory_ns, tombstone_copies_acked,
+		       NULL))
 		return;
 	if (n->tombstones_out++ == 0)
 		n->tombstones_ns = c->now_ns;
@@ -163,7 +163,7 @@ static bool tombstone_copies_replicated(struct control *c, struct call *call,
 static bool tombstone_copies_ask(struct control *c, struct node *n, const struct message *m,
 				 struct removal *removal)
 {
-	bool last = ownership_stand_in(c, &m->tombstone.id, n) == NULL;
+	bool last = !ownership_stand_in(c, &m->tombstone.id, n);
 
 	return rpc_start(c, n, m, TABLE_SLOT_NONE,
 			 last ? c->config.directory_ns : TOMBSTONES_STAND_NS,
@@ -176,7 +176,7 @@ static void tombstone_copies_pass_on(struct control *c, const struct call *call)
 {
 	struct node *n = ownership_stand_in(c, &call->message.tombstone.id, call->node);
 
-	if (n == NULL || !tombstone_copies_ask(c, n, &call->message, call->owner))
+	if (!n || !tombstone_copies_ask(c, n, &call->message, call->owner))
 		directory_removed(&c->directory->shard, call->owner);
 }
 

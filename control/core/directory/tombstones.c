@@ -184,7 +184,7 @@ static bool directory_tombstone_sound(const struct directory *d, const struct ob
 {
 	return g->generation != 0 && g->generation <= MESSAGE_GENERATION_MAX &&
 	       (g->node < d->nodes_count || g->node == MESSAGE_NODE_NONE) &&
-	       directory_tombstone_of(d, &g->id) == NULL;
+	       !directory_tombstone_of(d, &g->id);
 }
 
 static void directory_keep_horizon(struct directory *d, _Atomic uint64_t *kept)
@@ -257,9 +257,9 @@ bool directory_add_tombstone(struct directory *d, const struct message_tombstone
 	if (t && t->generation >= b->generation)
 		return false;
 	number = directory_tombstone_number(d, b->age);
-	if (t == NULL)
+	if (!t)
 		t = directory_tombstone_take(d, number);
-	if (t == NULL) {
+	if (!t) {
 		directory_tombstone_forget(d, number, b->generation);
 		return true;
 	}
@@ -333,5 +333,5 @@ bool directory_beyond(const struct directory *d, uint32_t node, const struct mes
 	const struct entry *e = directory_find(d, &have->id);
 
 	return directory_behind(d, node) && !have->create && !have->made &&
-	       have->generation <= d->horizon && (e == NULL || e->generation != have->generation);
+	       have->generation <= d->horizon && (!e || e->generation != have->generation);
 }

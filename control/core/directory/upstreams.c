@@ -10,7 +10,7 @@ static void directory_feed_cut(struct copy *copy, uint32_t i)
 
 void directory_feed(struct copy *copy, struct copy *upstream)
 {
-	if (upstream == NULL) {
+	if (!upstream) {
 		while (copy->upstreams > 0)
 			directory_feed_cut(copy, 0);
 		return;
@@ -63,7 +63,7 @@ bool directory_depends(struct directory *d, struct copy *a, const struct copy *r
 {
 	struct copy *stack = a;
 
-	if (requester == NULL || requester->sending == 0)
+	if (!requester || requester->sending == 0)
 		return a == requester;
 	d->visits++;
 	a->visit = d->visits;

@@ -171,7 +171,7 @@ static struct watcher *watchers_add(struct directory *d, uint32_t node, const st
 	if (d->watchers.pool.used == 0)
 		watchers_first(d);
 	w = pool_take(&d->watchers.pool);
-	if (w == NULL)
+	if (!w)
 		return NULL;
 	w->node = node;
 	w->number = m->watch.number;
@@ -207,7 +207,7 @@ void watchers_message(struct directory *d, uint32_t node, const struct message *
 		watchers_refuse(d, node, m, MESSAGE_WATCH_EVENTS);
 		return;
 	}
-	if (w == NULL && (w = watchers_add(d, node, m)) == NULL) {
+	if (!w && !(w = watchers_add(d, node, m))) {
 		watchers_refuse(d, node, m, MESSAGE_WATCH_FULL);
 		return;
 	}

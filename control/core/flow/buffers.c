@@ -100,7 +100,7 @@ static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lan
 	for (uint32_t i = 0; i < lanes; i++) {
 		struct stage *s = pool_take(&c->flow->buffers.stages);
 
-		if (s == NULL) {
+		if (!s) {
 			for (struct stage *next; head; head = next) {
 				next = head->next;
 				pool_give(&c->flow->buffers.stages, head);
@@ -142,7 +142,7 @@ static uint32_t buffers_watermark_slot(struct control *c, const struct stage *s)
 	if (s->head->bitmap == 0 || s != s->head)
 		return TABLE_SLOT_NONE;
 	map = (const uint64_t *)(const void *)scratch_at(c, s->bitmap);
-	return s->next == NULL || chunks_missing(map, 0, chunks) > 0 ? s->slot : TABLE_SLOT_NONE;
+	return !s->next || chunks_missing(map, 0, chunks) > 0 ? s->slot : TABLE_SLOT_NONE;
 }
 
 /* Of a lane's own bitmap. */
@@ -185,7 +185,7 @@ static struct stage *buffers_chain(struct control *c, uint32_t slot, uint32_t ch
 	uint32_t lanes = lane_count(image->size, c->workers);
 	struct stage *head = buffers_take(c, slot, lanes);
 
-	if (head == NULL)
+	if (!head)
 		return NULL;
 	head->bitmap = bitmap;
 	for (struct stage *s = head; s; s = s->next, i++) {
@@ -197,7 +197,7 @@ static struct stage *buffers_chain(struct control *c, uint32_t slot, uint32_t ch
 		s->size =
 			(end < image->size ? end : image->size) - (uint64_t)s->first * chunk_bytes;
 		s->ready_bytes = buffers_share(s, ready_bytes);
-		s->withhold = sum->withhold && s->next == NULL;
+		s->withhold = sum->withhold && !s->next;
 		buffers_open(c, s, sum);
 	}
 	c->flow->ops->opened(c, head);
@@ -235,7 +235,7 @@ struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, 
 		atomic_load_explicit(&c->table->slot[slot].watermark, memory_order_acquire);
 	struct stage *head = buffers_take(c, slot, count);
 
-	if (head == NULL)
+	if (!head)
 		return NULL;
 	for (struct stage *s = head; s; s = s->next) {
 		s->worker = (uint16_t)(worker++ % c->workers);
@@ -324,7 +324,7 @@ static struct edge *buffers_edge(struct control *c, struct stage *s, bool out, u
 	struct edge *e = pool_take(pool);
 
 	assert(!s->head->dropping);
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	e->handle = buffers_handle(out ? c->flow->buffers.out_generation
 				       : c->flow->buffers.in_generation,
@@ -369,7 +369,7 @@ static struct edge *buffers_substream(struct control *c, struct stage *head, uin
 {
 	struct edge *e = buffers_edge(c, buffers_lane(head, t->first), false, conn);
 
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	e->first = t->first;
 	e->end = t->end;
@@ -388,7 +388,7 @@ struct edge *buffers_in(struct control *c, struct stage *head, uint32_t conn,
 	uint64_t map = 0;
 	struct edge *e = buffers_substream(c, head, conn, t, part, &map);
 
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	buffers_edge_record(e, COMMAND_IN, &r);
 	r.edge.first_chunk = t->first - t->base;
@@ -405,7 +405,7 @@ struct edge *buffers_local(struct control *c, struct stage *head, const struct s
 	struct record r = {.op = COMMAND_LOCAL};
 	struct edge *e = buffers_substream(c, head, 0, t, part, &r.local.bitmap_offset);
 
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	assert(!source->head->dropping && e->stage->worker == source->worker);
 	r.local.edge = e->handle;
@@ -442,7 +442,7 @@ struct edge *buffers_out(struct control *c, struct stage *s, uint32_t conn,
 	struct edge *e = bitmap ? buffers_edge(c, s, true, conn) : NULL;
 	struct record r;
 
-	if (e == NULL) {
+	if (!e) {
 		if (bitmap)
 			allocator_give(&c->flow->buffers.scratch, bitmap);
 		return NULL;

@@ -68,7 +68,7 @@ bool substreams_open(struct control *c, struct node *n, const struct substream_r
 			continue;
 		l = substream_link(c, n, &s);
 		e = l ? buffers_in(c, head, l->conn, &s, part) : NULL;
-		if (e == NULL)
+		if (!e)
 			return false;
 		list_append(edges, &e->of_owner);
 	}

@@ -48,7 +48,7 @@ static struct agent_member *agents_make(struct control *c, struct list *members,
 	struct agent_member *m = pool_take(&c->group->agents.pool);
 	struct object_id id = agents_key(group, r->member);
 
-	if (m == NULL)
+	if (!m)
 		return NULL;
 	m->group = *group;
 	m->join = *r;
@@ -80,12 +80,12 @@ bool agents_saw(struct control *c, struct list *members, const struct object_id 
 
 	if (r->step == GROUP_LEAVE && m)
 		agents_free(c, m);
-	if (r->step < GROUP_JOIN || r->step > GROUP_PULL || r->step == GROUP_LEAVE || a == NULL)
+	if (r->step < GROUP_JOIN || r->step > GROUP_PULL || r->step == GROUP_LEAVE || !a)
 		return true;
 	if (r->step == GROUP_JOIN) {
-		if (m == NULL)
+		if (!m)
 			m = agents_make(c, members, group, r);
-		if (m == NULL)
+		if (!m)
 			return false;
 		m->join = *r;
 		m->join.flags |= GROUP_REJOIN;
@@ -93,7 +93,7 @@ bool agents_saw(struct control *c, struct list *members, const struct object_id 
 			m->join.clock = m->join.pending = m->join.seen = 0;
 		m->join.joined = a->joined;
 	}
-	if (m == NULL)
+	if (!m)
 		return true;
 	agents_clock(&m->join, a->clock);
 	if (r->step == GROUP_PUSH)

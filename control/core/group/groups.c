@@ -53,7 +53,7 @@ void groups_fill(struct groups *gs, const struct group *g, const struct group_me
 	if (rounds_kept(g, g->result))
 		a->attempt = rounds_kept(g, g->result)->attempt;
 	memcpy(a->policy, g->policy_text, sizeof(a->policy));
-	if (m == NULL)
+	if (!m)
 		return;
 	a->clock = m->clock;
 	a->done = m->done;
@@ -131,7 +131,7 @@ static bool groups_evict(struct groups *gs)
 
 		if ((g->phase == GROUP_PHASE_LIVE || g->phase == GROUP_PHASE_OTHER) &&
 		    g->live == 0 && g->open.count == 0 && g->task == GROUP_TASK_NONE &&
-		    (oldest == NULL || g->used_ns < oldest->used_ns))
+		    (!oldest || g->used_ns < oldest->used_ns))
 			oldest = g;
 	}
 	if (oldest)
@@ -145,9 +145,9 @@ struct group *groups_make(struct groups *gs, const char *name)
 	struct object_id id;
 	struct text t;
 
-	if (g == NULL && groups_evict(gs))
+	if (!g && groups_evict(gs))
 		g = pool_take(&gs->pool);
-	if (g == NULL)
+	if (!g)
 		return NULL;
 	group_name(&t, name, NULL, 0, 0);
 	id = group_id(t.bytes);

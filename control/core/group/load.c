@@ -58,9 +58,9 @@ static struct group_member *load_member(struct groups *gs, struct group *g,
 	struct group_member *m = roster_find(gs, g, line->member);
 	int error;
 
-	if (m == NULL)
+	if (!m)
 		m = roster_add(gs, g, line->member, line->node, line->cohort, line->clock, &error);
-	if (m == NULL)
+	if (!m)
 		return NULL;
 	m->provisional = true;
 	m->joined = 0;
@@ -81,7 +81,7 @@ static void load_line(struct groups *gs, struct group *g, const struct group_dec
 		return;
 	}
 	one = pool_take(&gs->contributions);
-	if (one == NULL)
+	if (!one)
 		return; /* load_last sees that it is missing */
 	one->member = line->member;
 	one->clock = line->clock;
@@ -169,7 +169,7 @@ static void load_last(struct groups *gs, struct group *g, const char *bytes, uin
 	if (rounds_kept(g, d.base.number))
 		g->result = d.base.number;
 	for (uint64_t n = g->last.number; n > 0 && n + GROUP_KEEP > g->last.number; n--) {
-		if (n == g->last.number || rounds_kept(g, n) == NULL)
+		if (n == g->last.number || !rounds_kept(g, n))
 			continue;
 		g->result = n;
 		break;

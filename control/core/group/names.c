@@ -19,7 +19,7 @@ void group_name(struct text *t, const char *group, const char *kind, uint64_t nu
 	t->length = 0;
 	text_add(t, GROUP_PREFIX);
 	text_add(t, group);
-	if (kind == NULL)
+	if (!kind)
 		return;
 	text_add(t, "/");
 	text_add(t, kind);
@@ -87,13 +87,13 @@ bool group_contribution_parse(const char *group, const char *name, uint64_t *clo
 {
 	const char *at = name_behind(group, name);
 
-	if (at == NULL || !name_number(&at, clock) || *at != '/')
+	if (!at || !name_number(&at, clock) || *at != '/')
 		return false;
 	*member = 0;
 	for (int i = 0; i < 16; i++) {
 		const char *hex = "0123456789abcdef", *digit = *++at ? strchr(hex, *at) : NULL;
 
-		if (digit == NULL)
+		if (!digit)
 			return false;
 		*member = *member << 4 | (uint64_t)(digit - hex);
 	}
@@ -106,7 +106,7 @@ bool group_name_parse(const char *group, const char *name, char *kind, uint64_t 
 	const char *at = name_behind(group, name);
 	uint64_t n = 0;
 
-	if (at == NULL || at[0] == '\0' || at[1] != '/')
+	if (!at || at[0] == '\0' || at[1] != '/')
 		return false;
 	*kind = at[0];
 	at += 2;

@@ -34,7 +34,7 @@ static const char *groups_policy_wrong(const struct group_request *r, uint32_t m
 
 static const char *groups_create_wrong(const struct group_request *r)
 {
-	if (reduce_op_name(r->op) == NULL || reduce_dtype_name(r->dtype) == NULL)
+	if (!reduce_op_name(r->op) || !reduce_dtype_name(r->dtype))
 		return "unknown operation or type of elements";
 	if (r->count == 0 || r->count > UINT64_MAX / REDUCE_ELEMENT_BYTES_MAX)
 		return "a group needs a number of elements: at least 1";
@@ -55,14 +55,14 @@ static void groups_create(struct groups *gs, const struct group_waiter *w,
 	struct text name;
 	uint32_t bytes;
 
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = groups_policy_wrong(r, r->members, &p, &error);
 	if (wrong) {
 		groups_refuse(gs, w, -EINVAL, wrong);
 		return;
 	}
 	g = groups_make(gs, r->name);
-	if (g == NULL) {
+	if (!g) {
 		groups_refuse(gs, w, -ENOSPC, groups_full);
 		return;
 	}
@@ -99,14 +99,14 @@ static void groups_policy(struct groups *gs, struct group *g, const struct group
 	const char *wrong = groups_policy_wrong(r, members, &p, &error);
 	int32_t status = wrong ? -EINVAL : 0;
 
-	for (uint32_t i = 0; wrong == NULL && i < g->cohorts; i++)
+	for (uint32_t i = 0; !wrong && i < g->cohorts; i++)
 		if (g->cohort[i].live > 0 && p.percent == 0 &&
 		    group_policy_match(&p, g->cohort[i].name) == POLICY_NO_ROW) {
 			wrong = "the new policy has no row for a cohort that has members: name it, "
 				"or add a row without a cohort";
 			status = -EINVAL;
 		}
-	if (wrong == NULL && g->swapper.request && g->swapper.request != w->request) {
+	if (!wrong && g->swapper.request && g->swapper.request != w->request) {
 		wrong = "another change of the policy is under way: try again";
 		status = -EAGAIN;
 	}
@@ -240,20 +240,20 @@ static void groups_join(struct groups *gs, struct group *g, const struct group_w
 		m && m->clock > GROUP_NUMBER_MAX ? m->clock + GROUP_PENDING_MAX : GROUP_NUMBER_MAX;
 	int error;
 
-	if (r->clock > most || (m == NULL && rejoin && r->joined <= g->open.number - 1)) {
+	if (r->clock > most || (!m && rejoin && r->joined <= g->open.number - 1)) {
 		groups_unwanted(gs, g, r);
 		groups_refuse(gs, w, -ESTALE,
 			      "the member was taken for dead, and rounds went on: join again");
 		return;
 	}
-	if (m == NULL)
+	if (!m)
 		m = roster_add(gs, g, r->member, w->node, r->cohort,
 			       rejoin ? r->clock - GROUP_PENDING_MAX < r->clock
 						? r->clock - GROUP_PENDING_MAX
 						: 0
 				      : UINT64_MAX,
 			       &error);
-	if (m == NULL) {
+	if (!m) {
 		groups_refuse(gs, w, error == -ENOENT ? -EINVAL : error,
 			      error == -ENOENT ? groups_no_row
 					       : "the group has as many members or cohorts as it "
@@ -472,7 +472,7 @@ static void groups_of_member(struct groups *gs, struct group *g, const struct gr
 {
 	struct group_member *m = roster_find(gs, g, r->member);
 
-	if ((m == NULL || m->provisional) && r->step != GROUP_LEAVE) {
+	if ((!m || m->provisional) && r->step != GROUP_LEAVE) {
 		groups_refuse(gs, w, -ESTALE, "no such member: it has left, or was taken for dead");
 		return;
 	}
@@ -534,7 +534,7 @@ bool groups_request(struct groups *gs, uint32_t node, uint64_t request,
 			      "name");
 		return true;
 	}
-	if (g == NULL) {
+	if (!g) {
 		group_name(&t, r->name, NULL, 0, 0);
 		id = group_id(t.bytes);
 		if (!gs->ops->exists(gs->ops->arg, &id)) {
@@ -552,7 +552,7 @@ bool groups_request(struct groups *gs, uint32_t node, uint64_t request,
 			load_begin(gs, g);
 		else
 			groups_refuse(gs, &w, -ENOSPC, groups_full);
-		return g == NULL;
+		return !g;
 	}
 	g->used_ns = gs->now_ns;
 	if (r->step == GROUP_REMOVE &&

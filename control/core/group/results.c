@@ -287,7 +287,7 @@ void results_tick(struct groups *gs, struct group *g)
 	if (gs->now_ns < g->safe_ns || g->phase != GROUP_PHASE_LIVE)
 		return;
 	g->safe_ns = UINT64_MAX;
-	if (k == NULL)
+	if (!k)
 		return;
 	if (g->looking != GROUP_LOOK_NONE || g->task == GROUP_TASK_LOOK)
 		g->safe_ns = gs->now_ns + RESULTS_PAUSE_NS; /* one look at a time */
@@ -309,7 +309,7 @@ void results_node_lost(struct groups *gs, struct group *g, uint32_t node)
 		one->node = GROUP_NODE_DEAD;
 		lost = true;
 	}
-	if (rounds_kept(g, g->result) == NULL)
+	if (!rounds_kept(g, g->result))
 		return;
 	g->doubt = true;
 	g->safe_pause_ns = RESULTS_PAUSE_NS;

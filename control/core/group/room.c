@@ -32,7 +32,7 @@ void group_message(struct control *c, struct node *n, const struct message *m)
 	struct message answer = {.kind = MESSAGE_GROUPED, .request = m->request};
 	const char *wrong = group_request_wrong(r);
 
-	if (wrong == NULL && r->step != GROUP_EXPLAIN)
+	if (!wrong && r->step != GROUP_EXPLAIN)
 		wrong = group_name_wrong(r->name);
 	if (wrong) {
 		answer.grouped.status = -EINVAL;

@@ -245,7 +245,7 @@ struct group_member *roster_add(struct groups *gs, struct group *g, uint64_t num
 		return NULL;
 	roster_bind(g, false);
 	m = pool_take(&gs->members);
-	if (m == NULL) {
+	if (!m) {
 		*error = -ENOSPC;
 		return NULL;
 	}

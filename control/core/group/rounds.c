@@ -70,7 +70,7 @@ bool rounds_contribute(struct groups *gs, struct group *g, struct group_member *
 		g->open.count < GROUP_MEMBERS_MAX ? rounds_take(gs, g) : NULL;
 	uint64_t deadline = rounds_deadline(&g->open.policy);
 
-	if (one == NULL)
+	if (!one)
 		return false;
 	one->member = m->number;
 	one->clock = clock;
@@ -131,7 +131,7 @@ static struct group_contribution *rounds_take(struct groups *gs, struct group *g
 {
 	struct group_contribution *one = pool_take(&gs->contributions);
 
-	if (one == NULL && g->newest.count > 0) {
+	if (!one && g->newest.count > 0) {
 		rounds_clear(gs, g, &g->newest);
 		one = pool_take(&gs->contributions);
 	}
@@ -330,7 +330,7 @@ static void rounds_doubt(struct groups *gs, struct group *g)
 		struct group_contribution *one = list_item(l, struct group_contribution, link);
 		const struct group_member *m = roster_find(gs, g, one->member);
 
-		if (m == NULL || m->provisional)
+		if (!m || m->provisional)
 			one->node = GROUP_NODE_DEAD;
 	}
 }
@@ -459,7 +459,7 @@ static void rounds_sweep(struct groups *gs, struct group *g)
 			group_name(&name, g->name, "r", g->oldest, GROUP_BY_SWITCH | i);
 			gs->ops->remove(gs->ops->arg, name.bytes);
 		}
-		if (k == NULL)
+		if (!k)
 			continue;
 		group_name(&name, g->name, "r", g->oldest, k->attempt);
 		gs->ops->remove(gs->ops->arg, name.bytes);
@@ -590,7 +590,7 @@ static void rounds_adopt_line(struct groups *gs, struct group *g,
 		g->open.count--;
 	} else {
 		one = rounds_take(gs, g);
-		if (one == NULL)
+		if (!one)
 			return; /* rounds_adopted sees that it is missing */
 		one->member = line->member;
 		one->clock = line->clock;
@@ -636,7 +636,7 @@ void rounds_adopted(struct groups *gs, struct group *g, int32_t status, const ch
 		struct group_contribution *one = list_item(l, struct group_contribution, link);
 		struct group_member *m = roster_find(gs, g, one->member);
 
-		if (m == NULL || m->in_round == g->open.number)
+		if (!m || m->in_round == g->open.number)
 			continue;
 		m->in_round = m->need = g->open.number;
 		g->cohort[m->cohort].present++;

@@ -119,7 +119,7 @@ static bool shell_put(void *arg, struct group *g, const char *name, const char *
 	struct group_shell *s;
 	struct message m;
 
-	if (c->table == NULL)
+	if (!c->table)
 		return false;
 	s = shell_begin(c, g, GROUP_WORK_PUT, name);
 	if (slots_find(c, &id) != TABLE_SLOT_NONE)
@@ -136,7 +136,7 @@ static bool shell_put(void *arg, struct group *g, const char *name, const char *
 	m.have.state = MESSAGE_COPY_COMPLETE;
 	s->call = rpc_start(c, ownership_shard(c, &id), &m, s->slot, c->config.directory_ns,
 			    shell_put_ended, s);
-	if (s->call == NULL) {
+	if (!s->call) {
 		objects_kill(c, s->slot, "");
 		return false;
 	}
@@ -177,7 +177,7 @@ static void shell_pull(struct control *c, struct group_shell *s, const struct se
 
 		if (h->complete && h->node < c->config.nodes &&
 		    membership_live(peers_node(c, h->node)) &&
-		    (holder == NULL || i <= s->tried % SESSION_HOLDERS))
+		    (!holder || i <= s->tried % SESSION_HOLDERS))
 			holder = peers_node(c, h->node);
 	}
 	s->tried++;
@@ -191,7 +191,7 @@ static void shell_pull(struct control *c, struct group_shell *s, const struct se
 	s->call = holder ? rpc_start(c, holder, &m, TABLE_SLOT_NONE, c->config.call_ns,
 				     shell_pulled, s)
 			 : NULL;
-	if (s->call == NULL)
+	if (!s->call)
 		shell_read_end(c, s, holder ? -ETIMEDOUT : -ENODATA, NULL, 0);
 }
 
@@ -245,7 +245,7 @@ static bool shell_listed(struct control *c, struct call *call, const struct mess
 	struct group_shell *s = call->owner;
 
 	s->call = NULL;
-	if (answer == NULL || answer->objects.unsettled) { /* what is there may not be listed */
+	if (!answer || answer->objects.unsettled) { /* what is there may not be listed */
 		shell_later(c, s, -ETIMEDOUT);
 		return false;
 	}
@@ -266,7 +266,7 @@ static bool shell_list_ask(struct control *c, struct group_shell *s)
 	struct message m = {.kind = MESSAGE_LIST};
 	struct node *owner = ownership_next(c, &s->shard);
 
-	if (owner == NULL)
+	if (!owner)
 		return shell_later(c, s, 0);
 	m.list.cursor = s->cursor;
 	memcpy(m.list.prefix, s->name, sizeof(m.list.prefix));
@@ -337,9 +337,9 @@ static bool shell_reduce(void *arg, struct group *g, const char *target,
 	struct requester *r = requester_find(c, &m.target);
 
 	strncpy(m.name, target, sizeof(m.name) - 1);
-	if (r == NULL)
+	if (!r)
 		r = resume ? requester_resume(c, &m) : requester_start(c, &m);
-	if (r == NULL)
+	if (!r)
 		return false;
 	s->group = g;
 	s->await.group = true;

@@ -165,7 +165,7 @@ static uint64_t switching_first(struct groups *gs, const struct group *g)
 
 	list_each(l, after, &g->closing.contributions)
 	{
-		if (first == NULL || switching_member(gs, g, l)->number == g->switch_first)
+		if (!first || switching_member(gs, g, l)->number == g->switch_first)
 			first = l;
 	}
 	return switching_member(gs, g, first)->number;

@@ -25,7 +25,7 @@ struct hold *holds_take(struct control *c, struct lease *lease, const struct obj
 {
 	struct hold *h = pool_take(&c->lease->leases.holds), **bucket = holds_bucket(c, id);
 
-	if (h == NULL)
+	if (!h)
 		return NULL;
 	h->id = *id;
 	h->lease = lease;
@@ -71,7 +71,7 @@ void holds_drop(struct control *c, struct hold *h)
 {
 	if (h->state == HOLD_CREATING)
 		return; /* dropped when its creation has ended */
-	if (h->state == HOLD_ASKED && h->call == NULL) {
+	if (h->state == HOLD_ASKED && !h->call) {
 		holds_answer(c, h, -ESTALE, 0, "the lease has ended: open another one");
 		holds_free(c, h);
 		return;
@@ -118,8 +118,7 @@ static struct hold *holds_creating(struct control *c, uint64_t number, const str
 {
 	struct hold *h = *holds_bucket(c, id);
 
-	while (h &&
-	       (h->lease == NULL || h->lease->number != number || !object_id_equal(&h->id, id)))
+	while (h && (!h->lease || h->lease->number != number || !object_id_equal(&h->id, id)))
 		h = h->same_bucket;
 	return h;
 }
@@ -130,16 +129,16 @@ bool holds_create_begin(struct control *c, uint64_t number, const struct object_
 	struct hold *h = holds_creating(c, number, id);
 	struct lease *l = h ? h->lease : leases_by_number(c, number);
 
-	if (l == NULL || l->ended)
+	if (!l || l->ended)
 		return false;
 	if (h && (h->state == HOLD_ASKED || h->state == HOLD_DROPPING))
 		return false;
 	holds_describe(l, out);
 	if (h && h->state == HOLD_HELD) /* a hold of an existing object, should this create fail */
 		return true;
-	if (h == NULL)
+	if (!h)
 		h = holds_take(c, l, id, HOLD_CREATING);
-	if (h == NULL)
+	if (!h)
 		return false;
 	h->generation = generation;
 	kept_hold(c, h);
@@ -158,7 +157,7 @@ void holds_create_made(struct control *c, uint64_t number, const struct object_i
 {
 	struct hold *h = number ? holds_creating(c, number, id) : NULL;
 
-	if (h == NULL || (h->state != HOLD_CREATING && h->state != HOLD_HELD))
+	if (!h || (h->state != HOLD_CREATING && h->state != HOLD_HELD))
 		return;
 	h->state = HOLD_HELD;
 	h->generation = generation;
@@ -175,7 +174,7 @@ void holds_create_not(struct control *c, uint64_t number, const struct object_id
 {
 	struct hold *h = number ? holds_creating(c, number, id) : NULL;
 
-	if (h == NULL || h->state != HOLD_CREATING)
+	if (!h || h->state != HOLD_CREATING)
 		return;
 	if (!unsure) {
 		holds_free(c, h);

@@ -12,7 +12,7 @@ void kept_lease(struct control *c, const struct lease *l)
 {
 	struct lease_kept_lease *k;
 
-	if (c->lease->leases.kept == NULL)
+	if (!c->lease->leases.kept)
 		return;
 	k = &c->lease->leases.kept->lease[pool_index(&c->lease->leases.pool, l)];
 	atomic_store(&k->used, 0);
@@ -32,7 +32,7 @@ void kept_hold(struct control *c, const struct hold *h)
 {
 	struct lease_kept_hold *k;
 
-	if (c->lease->leases.kept == NULL)
+	if (!c->lease->leases.kept)
 		return;
 	k = &c->lease->leases.kept->hold[pool_index(&c->lease->leases.holds, h)];
 	atomic_store(&k->used, 0);
@@ -52,7 +52,7 @@ static bool kept_lease_sound(struct control *c, const struct lease_kept_lease *k
 	return atomic_load(&k->used) == 1 && k->number != 0 &&
 	       k->number <= MESSAGE_GENERATION_MAX && k->ttl_ns >= LEASES_TTL_MIN_NS &&
 	       k->ttl_ns <= SESSION_LEASE_NS_MAX && memchr(k->name, 0, sizeof(k->name)) &&
-	       leases_by_number(c, k->number) == NULL;
+	       !leases_by_number(c, k->number);
 }
 
 static void kept_lease_load(struct control *c, const struct lease_kept_lease *k, struct lease *l)
@@ -102,8 +102,8 @@ static bool kept_hold_sound(struct control *c, const struct lease_kept_hold *k)
 	struct lease *l = kept_lease_of(c, k);
 
 	return atomic_load(&k->used) == 1 && k->generation != 0 &&
-	       k->generation <= MESSAGE_GENERATION_MAX && (l != NULL || k->lease == 0) &&
-	       holds_find(c, &k->id, l) == NULL;
+	       k->generation <= MESSAGE_GENERATION_MAX && (l || k->lease == 0) &&
+	       !holds_find(c, &k->id, l);
 }
 
 /* When the time to live ends; it may have ended while no control process ran. */
@@ -135,7 +135,7 @@ static void kept_holds(struct control *c)
 		h->generation = from->generation;
 		if (!sound)
 			h->state = HOLD_FREE;
-		else if (l == NULL)
+		else if (!l)
 			holds_due(c, h, kept_due(c, from->due_real));
 	}
 	for (uint32_t i = 0; i < last; i++) {
@@ -150,7 +150,7 @@ void kept_load(struct control *c)
 {
 	struct lease_kept *k = c->lease->leases.kept;
 
-	if (k == NULL)
+	if (!k)
 		return;
 	if (atomic_load(&k->magic) == LEASES_KEPT_MAGIC) {
 		kept_leases(c);

@@ -106,7 +106,7 @@ static struct lease *leases_make(struct control *c, const struct control_client 
 {
 	struct lease *l = pool_take(&c->lease->leases.pool);
 
-	if (l == NULL)
+	if (!l)
 		return NULL;
 	l->number = env_generation(c);
 	l->user = who->user;
@@ -120,9 +120,9 @@ struct lease *leases_open(struct control *c, const struct control_client *who, c
 {
 	struct lease *l = *name ? leases_named(c, who->user, name) : NULL;
 
-	if (l == NULL)
+	if (!l)
 		l = leases_make(c, who, name);
-	if (l == NULL)
+	if (!l)
 		return NULL;
 	l->ttl_ns = ttl_ns;
 	l->process = who->process;
@@ -141,7 +141,7 @@ bool leases_use(struct control *c, struct lease *l, struct list *of_session)
 			return true;
 	}
 	u = pool_take(&c->lease->leases.uses);
-	if (u == NULL)
+	if (!u)
 		return false;
 	u->lease = l;
 	list_append(&l->uses, &u->of_lease);

@@ -37,7 +37,7 @@ void tell_fill(struct control *c, const struct call *call, struct message_hold *
 {
 	const struct hold *h = call->owner;
 
-	if (h->lease == NULL && h->due_ns != UINT64_MAX)
+	if (!h->lease && h->due_ns != UINT64_MAX)
 		m->left_ns = h->due_ns > c->now_ns ? h->due_ns - c->now_ns : 0;
 }
 
@@ -167,7 +167,7 @@ void tell_pump(struct control *c)
 {
 	struct leases *ls = &c->lease->leases;
 
-	if (c->table == NULL || !membership_joined(c))
+	if (!c->table || !membership_joined(c))
 		return;
 	tell_sweep(c);
 	while (ls->sending < HOLDS_SENDING_MAX && !list_empty(&ls->dirty)) {
@@ -175,7 +175,7 @@ void tell_pump(struct control *c)
 
 		list_remove(&h->dirty);
 		h->call = h->state == HOLD_DROPPING ? tell_say_drop(c, h) : tell_say_hold(c, h);
-		if (h->call == NULL) { /* too many calls: in another turn */
+		if (!h->call) { /* too many calls: in another turn */
 			list_append(&ls->dirty, &h->dirty);
 			return;
 		}

@@ -174,7 +174,7 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 		c->planner = NULL;
 		c->prefer = slow->node;
 	}
-	if (c->planner == NULL)
+	if (!c->planner)
 		c->planner = &planner_dary;
 	choose_shape(q, c);
 	return 0;

@@ -151,7 +151,7 @@ static bool closure_out(struct closure *k, uint32_t v)
 	uint32_t out = k->graph->vertex[v].out;
 	uint8_t *state = out == GRAPH_NONE ? NULL : &k->run->vertex[out];
 
-	if (state == NULL || (*state & (RUN_STARTED | RUN_RESTART)) != RUN_STARTED)
+	if (!state || (*state & (RUN_STARTED | RUN_RESTART)) != RUN_STARTED)
 		return false;
 	*state |= RUN_RESTART;
 	return true;

@@ -50,7 +50,7 @@ uint32_t distribution_from(const struct graph *g, uint32_t segment, uint32_t slo
 {
 	uint32_t root = graph_slot_of(g, g->segment[segment].root);
 
-	if (g->feeder == NULL)
+	if (!g->feeder)
 		return GRAPH_NONE;
 	while (slot != root) {
 		slot = g->feeder[segment * g->slots + slot];

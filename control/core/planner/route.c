@@ -110,7 +110,7 @@ struct route_round route_round(const struct planner_request *q)
 	double size = (double)q->size, byte_ns = 1e9 / (double)link.bytes_per_s;
 	struct route_round r = {size * (p - 1) / p, (double)link.latency_ns, byte_ns};
 
-	if (w == NULL || w->levels == 0 || network_rails(w) == 1 || p != w->places)
+	if (!w || w->levels == 0 || network_rails(w) == 1 || p != w->places)
 		return r;
 	r = (struct route_round){0};
 	for (uint32_t i = 0; i < w->levels; i++) {
@@ -154,7 +154,7 @@ bool route_full(const struct planner_request *q)
 	uint64_t seen[NETWORK_NODES_MAX / 64] = {0};
 	const struct network *w = q->network;
 
-	if (w == NULL || w->levels == 0 || network_wrong(w) || q->groups != w->places)
+	if (!w || w->levels == 0 || network_wrong(w) || q->groups != w->places)
 		return false;
 	for (uint32_t i = 0; i < q->groups; i++) {
 		uint32_t place = network_place(w, q->group[i].node);

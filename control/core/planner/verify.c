@@ -224,17 +224,17 @@ const char *verify_graph(const struct graph *g, const struct graph_limits *limit
 {
 	const char *wrong = verify_counts(g, limits);
 
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = verify_segments(g);
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = verify_slots(g, limits);
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = verify_edges(g, limits);
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = verify_trees(g);
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = verify_ops(g);
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = verify_values(g, limits);
 	return wrong ? wrong : verify_feeders(g);
 }

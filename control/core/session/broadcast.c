@@ -39,7 +39,7 @@ static bool broadcast_ask(struct control *c, struct wait *w, struct node *n)
 	m.object.id = w->id;
 	m.object.replaced = w->await.nowait;
 	call = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.call_ns, broadcast_answered, w);
-	if (call == NULL) {
+	if (!call) {
 		waits_no_call(c, w);
 		return false;
 	}
@@ -52,11 +52,11 @@ static bool broadcast_answered(struct control *c, struct call *call, const struc
 {
 	struct wait *w = waits_of(c, call->owner, call->cookie);
 
-	if (w == NULL)
+	if (!w)
 		return false;
 	if (answer && answer->reply.status == -EAGAIN)
 		return true;
-	if (answer == NULL) {
+	if (!answer) {
 		broadcast_ask(c, w, call->node);
 		return false;
 	}
@@ -86,7 +86,7 @@ void session_broadcast(struct control *c, struct session *s, const struct sessio
 	uint32_t count = (uint32_t)(r->size / sizeof(uint32_t)), asked = 0;
 	struct wait *w = waits_start(c, s, r);
 
-	if (w == NULL)
+	if (!w)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		if (broadcast_node(c, named, count, i))
@@ -100,7 +100,7 @@ void session_broadcast(struct control *c, struct session *s, const struct sessio
 	for (uint32_t i = 0; i < (count ? count : c->config.nodes); i++) {
 		struct node *n = broadcast_node(c, named, count, i);
 
-		if (count == 0 && (n == NULL || !membership_live(n)))
+		if (count == 0 && (!n || !membership_live(n)))
 			continue;
 		if (!broadcast_ask(c, w, n))
 			return;
@@ -171,7 +171,7 @@ static struct wait *broadcast_new(struct control *c, const struct node *n, const
 	struct sessions *all = &c->session->sessions;
 	struct wait *w = all->prefetching < PREFETCHES ? pool_take(&all->waits) : NULL;
 
-	if (w == NULL)
+	if (!w)
 		return NULL;
 	all->prefetching++;
 	w->number = ++all->waits_count;
@@ -193,7 +193,7 @@ static void broadcast_begin(struct control *c, struct wait *w)
 		return;
 	}
 	f = fetch_get(c, &w->id, !w->await.nowait);
-	if (f == NULL) {
+	if (!f) {
 		broadcast_end(c, w, -EAGAIN, "");
 		return;
 	}
@@ -207,7 +207,7 @@ void session_prefetch(struct control *c, struct node *n, const struct message *m
 	struct wait *w = broadcast_find(c, n, &m->object.id);
 	bool begun = w != NULL;
 
-	if (c->table == NULL || !c->attached || (w == NULL && !(w = broadcast_new(c, n, m)))) {
+	if (!c->table || !c->attached || (!w && !(w = broadcast_new(c, n, m)))) {
 		broadcast_answer(c, n, m->request, -EAGAIN, "");
 		return;
 	}

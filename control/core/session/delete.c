@@ -12,7 +12,7 @@ static bool session_deleted(struct control *c, struct call *call, const struct m
 	if (answer && answer->reply.status == -EAGAIN && session_may_wait(c, call))
 		return true;
 	w->call = NULL;
-	if (answer == NULL) {
+	if (!answer) {
 		session_unanswered(c, w, call->node);
 		return false;
 	}
@@ -39,11 +39,11 @@ void session_delete(struct control *c, struct session *s, const struct session_r
 	struct wait *w = waits_start(c, s, r);
 	struct message m = {.kind = MESSAGE_DELETE};
 
-	if (w == NULL)
+	if (!w)
 		return;
 	m.object.id = r->id;
 	w->call = rpc_start(c, ownership_shard(c, &r->id), &m, TABLE_SLOT_NONE,
 			    c->config.directory_ns, session_deleted, w);
-	if (w->call == NULL)
+	if (!w->call)
 		waits_no_call(c, w);
 }

@@ -14,7 +14,7 @@ static void session_get_spilled(struct control *c, struct session *s,
 {
 	struct wait *w = waits_start(c, s, r);
 
-	if (w == NULL)
+	if (!w)
 		return;
 	w->object = objects_at(c, slot);
 	w->watermark = UINT64_MAX;
@@ -39,7 +39,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	w->whole = whole;
 	w->await.nowait = r->timeout_ns == 0;
@@ -49,7 +49,7 @@ void session_get(struct control *c, struct session *s, const struct session_requ
 		return;
 	}
 	f = fetch_get(c, &r->id, r->timeout_ns < 0 || r->timeout_ns >= GET_DEFERRABLE_NS);
-	if (f == NULL) {
+	if (!f) {
 		waits_end(c, w, -EAGAIN,
 			  "too many objects arrive at this node at a time: try again later");
 		return;
@@ -88,7 +88,7 @@ void session_wait(struct control *c, struct session *s, const struct session_req
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	w->object = objects_at(c, r->slot);
 	w->watermark = r->watermark < image->size ? r->watermark : image->size;

@@ -19,7 +19,7 @@ static bool session_group_answered(struct control *c, struct call *call,
 	const struct message_group *asked = &call->message.group;
 
 	w->call = NULL;
-	if (answer == NULL) {
+	if (!answer) {
 		waits_no_directory(c, w);
 		return false;
 	}
@@ -61,12 +61,12 @@ static const char *session_group_read(const struct session_request *r, const uin
 	if (r->size != sizeof(*out))
 		return "malformed request of a group: use a library and a node of one version";
 	memcpy(out, bytes, sizeof(*out));
-	if (memchr(out->name, 0, sizeof(out->name)) == NULL ||
-	    memchr(out->cohort, 0, sizeof(out->cohort)) == NULL ||
-	    memchr(out->policy, 0, sizeof(out->policy)) == NULL)
+	if (!memchr(out->name, 0, sizeof(out->name)) ||
+	    !memchr(out->cohort, 0, sizeof(out->cohort)) ||
+	    !memchr(out->policy, 0, sizeof(out->policy)))
 		return "a text is not terminated";
 	wrong = group_request_wrong(out);
-	if (wrong == NULL && out->step != GROUP_EXPLAIN)
+	if (!wrong && out->step != GROUP_EXPLAIN)
 		wrong = group_name_wrong(out->name);
 	return wrong;
 }
@@ -90,7 +90,7 @@ void session_group(struct control *c, struct session *s, const struct session_re
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	if (m.group.ask.step != GROUP_EXPLAIN) {
 		group_name(&name, m.group.ask.name, NULL, 0, 0);
@@ -99,6 +99,6 @@ void session_group(struct control *c, struct session *s, const struct session_re
 	}
 	waits_timeout(c, w, r->timeout_ns);
 	w->call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, session_group_answered, w);
-	if (w->call == NULL)
+	if (!w->call)
 		waits_no_call(c, w);
 }

@@ -42,11 +42,11 @@ static bool session_listed(struct control *c, struct call *call, const struct me
 	bool room = true;
 
 	w->call = NULL;
-	if (answer == NULL && !c->attached) {
+	if (!answer && !c->attached) {
 		waits_no_directory(c, w);
 		return false;
 	}
-	if (answer == NULL) {
+	if (!answer) {
 		w->cursor = 0;
 		w->shard++;
 		w->silent_ns += c->config.status_ns;
@@ -112,7 +112,7 @@ static void session_list_ask(struct control *c, struct wait *w)
 	shard = ownership_next(c, &w->shard);
 	if (!session_list_dead(c, w, shard))
 		return;
-	if (shard == NULL) {
+	if (!shard) {
 		waits_end(c, w, 0, "");
 		return;
 	}
@@ -120,7 +120,7 @@ static void session_list_ask(struct control *c, struct wait *w)
 	memcpy(m.list.prefix, w->prefix, sizeof(m.list.prefix));
 	w->call = rpc_start(c, shard, &m, TABLE_SLOT_NONE, session_list_patience(c, w, shard),
 			    session_listed, w);
-	if (w->call == NULL)
+	if (!w->call)
 		waits_no_call(c, w);
 }
 
@@ -128,7 +128,7 @@ void session_list(struct control *c, struct session *s, const struct session_req
 {
 	struct wait *w = waits_start(c, s, r);
 
-	if (w == NULL)
+	if (!w)
 		return;
 	memcpy(w->prefix, r->name, sizeof(w->prefix));
 	session_list_ask(c, w);
@@ -205,7 +205,7 @@ static bool session_node_answered(struct control *c, struct call *call,
 	struct wait *w = waits_of(c, call->owner, call->cookie);
 	struct session_node known;
 
-	if (w == NULL)
+	if (!w)
 		return false;
 	session_outline_node(c, call->node, &known);
 	if (answer) {
@@ -233,7 +233,7 @@ void session_status(struct control *c, struct session *s, const struct session_r
 	struct wait *w = waits_start(c, s, r);
 	struct session_node node;
 
-	if (w == NULL)
+	if (!w)
 		return;
 	session_describe_node(c, &node);
 	node.self = 1;

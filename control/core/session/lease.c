@@ -24,7 +24,7 @@ static struct lease *lease_of(struct control *c, struct session *s, const struct
 {
 	struct lease *l = leases_find(c, r->generation, s->client.user);
 
-	if (l == NULL)
+	if (!l)
 		reply_error(c, s, r->op, r->seq, -ESTALE, lease_ended);
 	return l;
 }
@@ -46,7 +46,7 @@ static struct lease *lease_open(struct control *c, struct session *s,
 	if (r->generation != 0)
 		return lease_of(c, s, r);
 	l = leases_open(c, &s->client, r->name, (uint64_t)r->timeout_ns);
-	if (l == NULL)
+	if (!l)
 		reply_error(c, s, r->op, r->seq, -ENOSPC,
 			    "this node has as many leases as it may: end some");
 	return l;
@@ -63,7 +63,7 @@ void session_lease(struct control *c, struct session *s, const struct session_re
 		return;
 	}
 	l = lease_open(c, s, r);
-	if (l == NULL)
+	if (!l)
 		return;
 	if (leases_use(c, l, &s->leases))
 		lease_reply(c, s, r, l->number);
@@ -76,7 +76,7 @@ void session_lease_end(struct control *c, struct session *s, const struct sessio
 {
 	struct lease *l = lease_of(c, s, r);
 
-	if (l == NULL)
+	if (!l)
 		return;
 	leases_end(c, l);
 	lease_reply(c, s, r, 0);
@@ -91,7 +91,7 @@ void session_lease_answer(struct control *c, void *waiter, uint64_t number, int3
 	struct session_reply r = {.generation = generation, .status = status};
 	struct session *s;
 
-	if (w == NULL)
+	if (!w)
 		return;
 	s = w->session;
 	r.op = w->op;
@@ -115,7 +115,7 @@ bool session_lease_may(struct control *c, struct session *s, const struct sessio
 {
 	struct lease *l = r->generation ? lease_of(c, s, r) : NULL;
 
-	if (l == NULL)
+	if (!l)
 		return r->generation == 0;
 	if (c->lease->leases.holds.used < c->lease->leases.holds.capacity ||
 	    holds_find(c, &r->id, l))
@@ -138,7 +138,7 @@ void session_hold(struct control *c, struct session *s, const struct session_req
 	struct hold *h = l ? holds_find(c, &r->id, l) : NULL;
 	struct wait *w;
 
-	if (l == NULL)
+	if (!l)
 		return;
 	if (h && h->state == HOLD_HELD) {
 		lease_reply(c, s, r, h->generation);
@@ -149,10 +149,10 @@ void session_hold(struct control *c, struct session *s, const struct session_req
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	h = holds_take(c, l, &r->id, HOLD_ASKED);
-	if (h == NULL) {
+	if (!h) {
 		waits_free(c, w);
 		lease_full(c, s, r);
 		return;
@@ -168,9 +168,9 @@ void session_release(struct control *c, struct session *s, const struct session_
 	struct hold *h = l ? holds_find(c, &r->id, l) : NULL;
 	struct wait *w;
 
-	if (l == NULL)
+	if (!l)
 		return;
-	if (h == NULL) {
+	if (!h) {
 		reply_error(c, s, r->op, r->seq, -ENOENT, "the lease does not hold this object");
 		return;
 	}
@@ -179,7 +179,7 @@ void session_release(struct control *c, struct session *s, const struct session_
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	lease_await(c, w, h);
 	holds_drop(c, h);
@@ -200,11 +200,11 @@ void session_expire(struct control *c, struct session *s, const struct session_r
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
-	if (h == NULL)
+	if (!h)
 		h = holds_take(c, NULL, &r->id, HOLD_ASKED);
-	if (h == NULL) {
+	if (!h) {
 		waits_free(c, w);
 		lease_full(c, s, r);
 		return;

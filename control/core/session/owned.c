@@ -82,7 +82,7 @@ static void owned_add(struct control *c, uint32_t slot, uint32_t user)
 {
 	struct owner *o = owned_make(c, user);
 
-	if (o == NULL)
+	if (!o)
 		return;
 	o->bytes += owned_cost(objects_bytes(c, slot));
 	o->objects++;
@@ -103,7 +103,7 @@ void owned_discharge(struct control *c, struct object *object)
 	struct owner *o = object->owned;
 
 	object->owned = NULL;
-	if (o == NULL)
+	if (!o)
 		return;
 	o->bytes -= owned_cost(objects_bytes(c, objects_slot(c, object)));
 	if (--o->objects > 0)

@@ -35,7 +35,7 @@ static void session_fetch_hush(struct control *c, const struct object_id *id)
 {
 	struct fetch *f = placement_unplaced(c, id);
 
-	if (f == NULL)
+	if (!f)
 		return;
 	if (f->call)
 		rpc_cancel(c, f->call);
@@ -107,7 +107,7 @@ static void session_create_ask(struct control *c, struct wait *w, uint32_t slot)
 	}
 	w->call = rpc_start(c, ownership_shard(c, &w->id), &m, whole ? slot : TABLE_SLOT_NONE,
 			    c->config.directory_ns, session_created, w);
-	if (w->call == NULL) {
+	if (!w->call) {
 		holds_create_not(c, w->lease, &w->id, false);
 		waits_no_call(c, w);
 		objects_kill(c, slot, "");
@@ -177,7 +177,7 @@ static bool session_create_sure(struct control *c, struct wait *w, const struct 
 {
 	struct node *n = call->node;
 
-	if (answer == NULL || answer->reply.status != -EEXIST || call->sent_ns != 0 ||
+	if (!answer || answer->reply.status != -EEXIST || call->sent_ns != 0 ||
 	    n == c->cluster->self || c->now_ns >= call->deadline_ns)
 		return false;
 	w->call = rpc_start(c, n, &call->message, call->value_slot, call->deadline_ns - c->now_ns,
@@ -297,7 +297,7 @@ void sessions_forfeit(struct control *c, uint32_t number)
 		struct object *o = list_item(l, struct object, of_session);
 		uint32_t slot = objects_slot(c, o);
 
-		if (s == NULL || !session_left_behind(c, s, slot))
+		if (!s || !session_left_behind(c, s, slot))
 			continue;
 		objects_claim(o);
 		announce_abandon(c, slot, "its creator has brought something else");
@@ -315,7 +315,7 @@ static bool session_has_memory(struct control *c, struct session *s,
 	int error = 0;
 
 	if ((s->client.staged || c->table->slot[slot].flags & OBJECT_FLAG_STAGED) &&
-	    objects_at(c, slot)->creation == NULL)
+	    !objects_at(c, slot)->creation)
 		error = staging_start(c, s, slot, false, &why);
 	if (error)
 		reply_error(c, s, r->op, r->seq, error, why.bytes);
@@ -342,7 +342,7 @@ static bool session_create_repeated(struct control *c, struct session *s,
 	if (!session_left_behind(c, s, slot))
 		return false;
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return true;
 	objects_claim(o);
 	if (session_has_memory(c, s, r, slot)) {
@@ -431,7 +431,7 @@ void session_put(struct control *c, struct session *s, const struct session_requ
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL) {
+	if (!w) {
 		objects_kill(c, slot, "");
 		return;
 	}
@@ -489,7 +489,7 @@ void session_publish(struct control *c, struct session *s, const struct session_
 {
 	struct session_reply reply;
 
-	if (session_creating(c, s, r) == NULL)
+	if (!session_creating(c, s, r))
 		return;
 	reply_make(r, &reply);
 	reply.watermark = c->table->slot[r->slot].watermark;
@@ -520,7 +520,7 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 	struct session_reply reply;
 
 	if (!session_sealed(c, r)) {
-		if (session_creating(c, s, r) == NULL)
+		if (!session_creating(c, s, r))
 			return;
 		if (c->table->slot[r->slot].flags & OBJECT_FLAG_STAGED) {
 			staging_await(c, s, r, c->table->slot[r->slot].size);
@@ -545,7 +545,7 @@ void session_abort(struct control *c, struct session *s, const struct session_re
 {
 	struct session_reply reply;
 
-	if (session_creating(c, s, r) == NULL)
+	if (!session_creating(c, s, r))
 		return;
 	announce_abandon(c, r->slot, "its creator has given it up: get it again");
 	reply_make(r, &reply);

@@ -23,7 +23,7 @@ struct user *quota_join(struct users *u, uint32_t number, uint32_t sessions_max)
 
 	if (user && user->sessions >= sessions_max)
 		return NULL;
-	if (user == NULL) {
+	if (!user) {
 		user = pool_take(&u->pool);
 		assert(user); /* one for each session */
 		idmap_insert(&u->by_number, &user->by_number, &id);
@@ -34,7 +34,7 @@ struct user *quota_join(struct users *u, uint32_t number, uint32_t sessions_max)
 
 void quota_leave(struct users *u, struct user *user)
 {
-	if (user == NULL || --user->sessions > 0)
+	if (!user || --user->sessions > 0)
 		return;
 	idmap_remove(&u->by_number, &user->by_number);
 	pool_give(&u->pool, user);

@@ -93,14 +93,14 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	wrong = r->flags & ~(uint32_t)(SESSION_FLAG_ALLREDUCE | SESSION_FLAG_RETRY)
 			? "unknown flags"
 			: session_reduce_wrong(r);
-	if (wrong == NULL)
+	if (!wrong)
 		wrong = reduce_wrong(&reduce);
 	if (wrong) {
 		reply_error(c, s, r->op, r->seq, -EINVAL, wrong);
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	if (r->flags & SESSION_FLAG_RETRY) { /* REDUCED answers how it ends */
 		if (requester_find(c, &r->id) || requester_resume(c, &reduce))
@@ -111,7 +111,7 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 		return;
 	}
 	requester = requester_start(c, &reduce);
-	if (requester == NULL) {
+	if (!requester) {
 		waits_end(c, w, -EAGAIN,
 			  "too many reduces of this node at a time: try again later");
 		return;
@@ -147,7 +147,7 @@ static bool session_reduce_forward(struct control *c, struct wait *w, const stru
 	struct message m = {.kind = MESSAGE_REDUCED};
 	struct node *n = peers_node(c, node);
 
-	if (w->await.nowait || n == NULL || n == from || !membership_live(n))
+	if (w->await.nowait || !n || n == from || !membership_live(n))
 		return false;
 	w->await.nowait = true;
 	m.reduce.target = w->id;
@@ -166,7 +166,7 @@ static bool session_reduce_answered(struct control *c, struct call *call,
 
 	w->call = NULL;
 	used = (struct message_used){.node = MESSAGE_NODE_NONE};
-	if (answer == NULL)
+	if (!answer)
 		session_reduce_goes_on(c, w, &used);
 	else if (answer->used.status == -EAGAIN &&
 		 session_reduce_forward(c, w, call->node, answer->used.node))
@@ -192,7 +192,7 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 	struct message m = {.kind = MESSAGE_REDUCED};
 	struct wait *w = waits_start(c, s, r);
 
-	if (w == NULL)
+	if (!w)
 		return;
 	w->progress = r->timeout_ns == 0 && r->flags & SESSION_FLAG_PROGRESS;
 	if (requester && r->timeout_ns != 0) {
@@ -209,6 +209,6 @@ void session_reduced(struct control *c, struct session *s, const struct session_
 					 : (int64_t)c->config.directory_ns);
 	w->call = rpc_start(c, ownership_shard(c, &r->id), &m, TABLE_SLOT_NONE, UINT64_MAX,
 			    session_reduce_answered, w);
-	if (w->call == NULL)
+	if (!w->call)
 		waits_end(c, w, -EAGAIN, "too many requests to the directory: try again later");
 }

@@ -16,7 +16,7 @@ void room_retry(struct control *c)
 		struct room *room = list_item(l, struct room, link);
 		struct wait *w = waits_of(c, room->wait, room->number);
 
-		if (w && c->table == NULL)
+		if (w && !c->table)
 			waits_no_directory(c, w);
 		else if (w &&
 			 !session_create_retry(c, w, &room->request, c->now_ns >= room->until_ns))
@@ -31,9 +31,9 @@ void room_await(struct control *c, struct session *s, const struct session_reque
 	struct wait *w = waits_start(c, s, r);
 	struct room *room = w ? pool_take(&c->session->sessions.rooms) : NULL;
 
-	if (w == NULL)
+	if (!w)
 		return;
-	if (room == NULL) {
+	if (!room) {
 		if (!session_create_retry(c, w, r, true))
 			waits_end(c, w, -ENOSPC, "too many creates wait for room: try again later");
 		return;

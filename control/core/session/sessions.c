@@ -31,10 +31,10 @@ int control_session_open(struct control *c, _Atomic uint64_t *pins, uint64_t now
 	struct session *s;
 
 	c->now_ns = now_ns;
-	if (c->table == NULL)
+	if (!c->table)
 		return -EAGAIN;
 	s = pool_take(&c->session->sessions.pool);
-	if (s == NULL)
+	if (!s)
 		return -EMFILE;
 	s->pins = pins;
 	objects_pins(c, pool_index(&c->session->sessions.pool, s), pins);
@@ -50,11 +50,11 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 {
 	struct session *s = sessions_at(c, number);
 
-	if (s == NULL || s->user)
+	if (!s || s->user)
 		return 0;
 	s->user = quota_join(&c->session->sessions.users, who->user,
 			     who->daemons ? c->config.sessions_max : c->config.sessions_user_max);
-	if (s->user == NULL) {
+	if (!s->user) {
 		c->counters.clients_greedy++;
 		return -EDQUOT;
 	}
@@ -86,7 +86,7 @@ bool sessions_close(struct control *c, uint32_t number)
 {
 	struct session *s = sessions_at(c, number);
 
-	if (s == NULL)
+	if (!s)
 		return false;
 	s->pins = NULL; /* from here on the client pins nothing */
 	objects_pins(c, number, NULL);
@@ -171,7 +171,7 @@ static const char *sessions_check(const struct session *s, const struct session_
 	if (r->op == SESSION_BROADCAST &&
 	    (r->size > SESSION_NODES_MAX * sizeof(uint32_t) || r->size % sizeof(uint32_t) != 0))
 		return "a broadcast names at most 1024 nodes: broadcast in steps";
-	if (memchr(r->name, 0, sizeof(r->name)) == NULL)
+	if (!memchr(r->name, 0, sizeof(r->name)))
 		return "the name is not terminated";
 	if (r->pin != SESSION_PIN_NONE && r->pin >= SESSION_PINS)
 		return "no such pin";
@@ -230,7 +230,7 @@ bool sessions_request(struct control *c, uint32_t number, const void *bytes, siz
 	struct session_request r = {0};
 	const char *wrong;
 
-	if (s == NULL)
+	if (!s)
 		return false;
 	c->counters.requests++;
 	memcpy(&r, bytes, length < sizeof(r) ? length : sizeof(r));

@@ -70,14 +70,14 @@ void staging_await(struct control *c, struct session *s, const struct session_re
 	struct creation *k = o->creation;
 	struct wait *w;
 
-	if (k == NULL) {
+	if (!k) {
 		reply_error(c, s, r->op, r->seq, -ESTALE,
 			    "control was started again and has not been brought what was written: "
 			    "create it again");
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	w->object = o;
 	w->watermark = watermark;

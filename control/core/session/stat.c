@@ -117,7 +117,7 @@ static void session_page_ask(struct control *c, struct stat_page *p, uint32_t i)
 	struct node *n = peers_node(c, o->holder[i].node);
 	struct call *call;
 
-	if (n == NULL || o->holder[i].complete)
+	if (!n || o->holder[i].complete)
 		return;
 	if (n == c->cluster->self) {
 		session_progress(c, &o->id, o->generation, &p->object.holder[i]);
@@ -126,7 +126,7 @@ static void session_page_ask(struct control *c, struct stat_page *p, uint32_t i)
 	m.object.id = o->id;
 	m.object.generation = o->generation;
 	call = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_stat_answered, p);
-	if (call == NULL)
+	if (!call)
 		return;
 	call->cookie = i;
 	p->pending++;
@@ -139,7 +139,7 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 	struct session_object o;
 
 	w->call = NULL;
-	if (answer == NULL) {
+	if (!answer) {
 		session_unanswered(c, w, call->node);
 		return false;
 	}
@@ -162,7 +162,7 @@ static bool session_stated(struct control *c, struct call *call, const struct me
 	if (w->brief)
 		o.holders = w->cursor = 0;
 	p = pool_take(&c->session->sessions.pages);
-	if (p == NULL) { /* too many at a time: answers without the progress */
+	if (!p) { /* too many at a time: answers without the progress */
 		session_stat_send(c, w, &o);
 		return false;
 	}
@@ -182,7 +182,7 @@ static void session_stat_ask(struct control *c, struct wait *w)
 	m.object.cursor = w->cursor;
 	w->call = rpc_start(c, ownership_shard(c, &w->id), &m, TABLE_SLOT_NONE,
 			    c->config.directory_ns, session_stated, w);
-	if (w->call == NULL)
+	if (!w->call)
 		waits_no_call(c, w);
 }
 
@@ -190,7 +190,7 @@ void session_stat(struct control *c, struct session *s, const struct session_req
 {
 	struct wait *w = waits_start(c, s, r);
 
-	if (w == NULL)
+	if (!w)
 		return;
 	w->brief = r->flags & SESSION_FLAG_BRIEF;
 	session_stat_ask(c, w);

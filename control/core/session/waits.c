@@ -22,7 +22,7 @@ static uint32_t waits_share(const struct control *c)
 /* Whether the user of the session may have one more. */
 static bool waits_user(const struct control *c, const struct session *s)
 {
-	return s->user == NULL || s->client.daemons || s->user->waiting < waits_share(c);
+	return !s->user || s->client.daemons || s->user->waiting < waits_share(c);
 }
 
 bool waits_room(const struct control *c, const struct session *s)
@@ -53,7 +53,7 @@ static void waits_number(struct control *c, struct wait *w)
 {
 	struct object_id id = waits_seq(c, w->session, w->seq);
 
-	w->numbered = w->seq != 0 && idmap_find(&c->session->sessions.by_seq, &id) == NULL;
+	w->numbered = w->seq != 0 && !idmap_find(&c->session->sessions.by_seq, &id);
 	if (w->numbered)
 		idmap_insert(&c->session->sessions.by_seq, &w->by_seq, &id);
 }
@@ -62,7 +62,7 @@ struct wait *waits_start(struct control *c, struct session *s, const struct sess
 {
 	struct wait *w = waits_room(c, s) ? pool_take(&c->session->sessions.waits) : NULL;
 
-	if (w == NULL) {
+	if (!w) {
 		reply_error(c, s, r->op, r->seq, -EAGAIN,
 			    waits_user(c, s)
 				    ? "too many requests wait on this node: try again later"
@@ -120,7 +120,7 @@ void waits_end(struct control *c, struct wait *w, int32_t status, const char *te
 	struct session *s = w->session;
 	struct session_reply r = {.op = w->op, .seq = w->seq, .status = status};
 
-	if (s == NULL) {
+	if (!s) {
 		broadcast_end(c, w, status, text);
 		return;
 	}
@@ -193,7 +193,7 @@ static void waits_fire(struct control *c, struct timer *t)
 	struct fetch *f = w->fetch;
 	struct text why;
 
-	if (w->session == NULL) { /* nobody asks for it any more */
+	if (!w->session) { /* nobody asks for it any more */
 		waits_free(c, w);
 	} else if (f && f->lost) {
 		fetch_lost_text(c, f, &why);
@@ -224,7 +224,7 @@ void session_cancel(struct control *c, struct session *s, const struct session_r
 	struct wait *w = found ? idmap_item(found, struct wait, by_seq) : NULL;
 	struct fetch *f;
 
-	if (w == NULL || !waits_cancellable(w) || r->generation > UINT32_MAX) {
+	if (!w || !waits_cancellable(w) || r->generation > UINT32_MAX) {
 		reply_error(c, s, r->op, r->seq, -ENOENT, "no such request waits");
 		return;
 	}
@@ -260,7 +260,7 @@ void waits_place(struct control *c, struct wait *w, uint32_t slot)
 	uint16_t op = w->op;
 	uint32_t seq = w->seq, pin = w->pin;
 
-	if (s == NULL) {
+	if (!s) {
 		broadcast_placed(c, w, slot);
 		return;
 	}

@@ -50,7 +50,7 @@ static bool watch_call_ended(struct control *c, struct call *call, const struct 
 	struct message_watch *asked = &call->message.watch;
 	bool room = true;
 
-	if (w == NULL || answer == NULL)
+	if (!w || !answer)
 		return false;
 	if (answer->objects.watch == 0)
 		return true; /* an answer that makes no sense: asks again */
@@ -118,7 +118,7 @@ static bool watch_owners(struct control *c, struct wait *w, uint32_t step)
 
 	w->pending = 0;
 	for (uint32_t i = 0; (n = ownership_next(c, &i)) != NULL; i++) {
-		if (watch_call(c, w, n, step) == NULL) {
+		if (!watch_call(c, w, n, step)) {
 			waits_no_call(c, w);
 			return false;
 		}
@@ -141,7 +141,7 @@ void session_watch(struct control *c, struct session *s, const struct session_re
 		return;
 	}
 	w = waits_start(c, s, r);
-	if (w == NULL)
+	if (!w)
 		return;
 	memcpy(w->prefix, r->name, sizeof(w->prefix));
 	w->missed = r->flags & SESSION_FLAG_RETRY;
@@ -157,7 +157,7 @@ static void watch_leave(struct control *c, struct wait *w, bool stop)
 		struct node *n = peers_node(c, i);
 		struct call *call = watch_find(w, n);
 
-		if (call == NULL)
+		if (!call)
 			continue;
 		rpc_cancel(c, call);
 		if (stop && membership_live(n))
@@ -177,7 +177,7 @@ void session_watch_resume(struct control *c, struct wait *w)
 	for (uint32_t i = 0; i < c->config.nodes; i++) {
 		struct call *call = watch_find(w, peers_node(c, i));
 
-		if (call == NULL || !call->deferred)
+		if (!call || !call->deferred)
 			continue;
 		call->deferred = false;
 		rpc_reuse(c, call, false);

@@ -18,8 +18,7 @@ void announce_object(struct control *c, uint32_t slot)
 
 	if (o->participant && o->hidden)
 		return;
-	if (c->table->slot[slot].state == OBJECT_CREATING && o->creator == NULL &&
-	    o->participant == NULL)
+	if (c->table->slot[slot].state == OBJECT_CREATING && !o->creator && !o->participant)
 		return; /* the directory has not admitted the create yet */
 	if (o->announce)
 		o->changed = true;
@@ -169,7 +168,7 @@ static void announce_one(struct control *c, struct object *o)
 	announce_have(c, slot, &m);
 	o->announce =
 		rpc_start(c, ownership_shard(c, &s->id), &m, slot, UINT64_MAX, announce_acked, o);
-	if (o->announce == NULL) { /* too many calls: sent when one ends */
+	if (!o->announce) { /* too many calls: sent when one ends */
 		list_append(&c->store->objects.dirty, &o->dirty);
 		return;
 	}
@@ -210,7 +209,7 @@ void announce_pump(struct control *c)
 {
 	struct objects *os = &c->store->objects;
 
-	if (c->table == NULL || !membership_joined(c))
+	if (!c->table || !membership_joined(c))
 		return;
 	announce_sweep(c);
 	while (os->announcing < ANNOUNCING_MAX && !list_empty(&os->dirty)) {

@@ -168,8 +168,8 @@ void replica_lost(struct control *c, const struct object_id *id, uint64_t genera
 	struct message m = {.kind = MESSAGE_DROP, .object = {.id = *id, .generation = generation}};
 
 	replica_losing(c);
-	if (rpc_start(c, ownership_shard(c, id), &m, TABLE_SLOT_NONE, UINT64_MAX, replica_dropped,
-		      NULL) == NULL)
+	if (!rpc_start(c, ownership_shard(c, id), &m, TABLE_SLOT_NONE, UINT64_MAX, replica_dropped,
+		       NULL))
 		replica_acked(
 			c); /* too many calls: a receiver that finds nothing tells the owner */
 }

@@ -128,7 +128,7 @@ static bool resync_send(struct control *c, struct node *n)
 		call->cookie = m.announced.epoch;
 		c->store->reconcile.sending++;
 	}
-	return call != NULL && may == RECONCILE_ALL;
+	return call && may == RECONCILE_ALL;
 }
 
 static void resync_fire(struct control *c, struct timer *t)
@@ -138,7 +138,7 @@ static void resync_fire(struct control *c, struct timer *t)
 		    !c->cluster->members.changed; /* else epochs have risen, and a sweep follows */
 	struct node *n;
 
-	if (c->table == NULL)
+	if (!c->table)
 		return; /* an attach begins it */
 	if (done && !c->store->reconcile.swept) {
 		c->store->reconcile.swept = true;

@@ -28,7 +28,7 @@ static struct fetch *fetch_new(struct control *c, const struct object_id *id)
 {
 	struct fetch *f = pool_take(&c->transfer->fetches.pool);
 
-	if (f == NULL)
+	if (!f)
 		return NULL;
 	list_init(&f->waits);
 	list_init(&f->early);
@@ -60,7 +60,7 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id, bool defe
 	if (f)
 		return f;
 	f = fetch_new(c, id);
-	if (f == NULL)
+	if (!f)
 		return NULL;
 	f->deferrable = deferrable;
 	fetch_ask(c, f);
@@ -80,7 +80,7 @@ bool fetch_adopt(struct control *c, uint32_t slot)
 	if (idmap_find(&c->transfer->fetches.by_id, &s->id))
 		return false;
 	f = fetch_new(c, &s->id);
-	if (f == NULL)
+	if (!f)
 		return false;
 	f->slot = slot;
 	f->generation = s->generation;
@@ -274,7 +274,7 @@ void fetch_ask(struct control *c, struct fetch *f)
 	f->asked_ns = c->now_ns;
 	timers_cancel(&c->timers, &f->timer);
 	f->call = fetch_question(c, f, f->why, f->failed, UINT64_MAX, fetch_got);
-	if (f->call == NULL) { /* too many: later */
+	if (!f->call) { /* too many: later */
 		f->state = FETCH_REST;
 		serve_early(c, f);
 		fetch_timer(c, f, env_backoff(c, 1));
@@ -352,8 +352,7 @@ void fetch_found(struct control *c, const struct message_got *got, bool retry)
 	struct idmap_node *n = idmap_find(&c->transfer->fetches.by_id, &got->id);
 	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
 
-	if (f == NULL || f->generation > got->generation ||
-	    peers_node(c, got->holder) == c->cluster->self)
+	if (!f || f->generation > got->generation || peers_node(c, got->holder) == c->cluster->self)
 		return;
 	if ((f->generation == 0 || f->generation == got->generation) &&
 	    (!retry || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))

@@ -32,7 +32,7 @@ int keep_copy(struct control *c, const struct message_have *have)
 	uint32_t slot;
 	int error;
 
-	if (c->table == NULL)
+	if (!c->table)
 		return -EAGAIN;
 	if (!objects_valid(have->generation, have->size, have->chunk_bytes) || !have->has_value ||
 	    have->value_bytes != have->size)

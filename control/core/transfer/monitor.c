@@ -73,7 +73,7 @@ static bool monitor_is_stale(struct control *c, struct fetch *f, const struct ca
 	const struct message_get *get = &call->message.get;
 
 	if (get->failed != MESSAGE_NODE_NONE)
-		return monitor_silent(f) == NULL;
+		return !monitor_silent(f);
 	return c->now_ns - f->more_ns > LOOK_PAUSE_NS;
 }
 
@@ -114,13 +114,13 @@ static bool monitor_got(struct control *c, struct call *call, const struct messa
 		salvage_fetch(c, f);
 		return false;
 	}
-	if (holder == NULL) {
+	if (!holder) {
 		monitor_refused(c, f);
 		return false;
 	}
 	f->refused = f->slow = 0;
 	f->help_ns = c->now_ns + LOOK_PAUSE_NS;
-	if (d == NULL || answer->got.generation != f->generation || monitor_is_stale(c, f, call)) {
+	if (!d || answer->got.generation != f->generation || monitor_is_stale(c, f, call)) {
 		monitor_leave(c, f, holder);
 		return false;
 	}
@@ -135,7 +135,7 @@ static void monitor_ask(struct control *c, struct fetch *f, enum message_get_why
 {
 	f->more = fetch_question(c, f, why, silent, c->config.call_ns, monitor_got);
 	f->more_ns = c->now_ns;
-	if (f->more == NULL)
+	if (!f->more)
 		monitor_refused(c, f);
 	else if (why == MESSAGE_GET_HEDGE)
 		c->counters.hedges++;
@@ -230,7 +230,7 @@ static void monitor_turn_to_backup(struct control *c, struct fetch *f)
 		struct node *n = peers_node(c, f->backup[i]);
 
 		f->backup[i] = MESSAGE_NODE_NONE;
-		if (n == NULL || n == c->cluster->self || ranges_feed_of(f, n))
+		if (!n || n == c->cluster->self || ranges_feed_of(f, n))
 			continue;
 		c->counters.hedges++;
 		monitor_take(c, f, d, n, true);
@@ -253,7 +253,7 @@ void monitor_say_silent(struct control *c, struct fetch *f, struct feed *d)
 		monitor_let_go(c, f, d);
 		return;
 	}
-	if (ranges_feed_free(f) == NULL || monitor_has_other(f, d, false))
+	if (!ranges_feed_free(f) || monitor_has_other(f, d, false))
 		return;
 	if (first)
 		f->refused = 0;
@@ -378,7 +378,7 @@ static void monitor_at_trial(struct control *c, struct fetch *f)
 	for (int i = 0; i < FETCH_FEEDS; i++) {
 		struct feed *d = &f->feed[i];
 
-		if (d->state != FEED_FREE && (last == NULL || d->began_ns > last->began_ns))
+		if (d->state != FEED_FREE && (!last || d->began_ns > last->began_ns))
 			last = d;
 	}
 	if (ranges_feeds(f) > 1) {
@@ -410,8 +410,8 @@ static bool monitor_blames(struct control *c, struct fetch *f)
 
 		if (d->state != FEED_STREAM)
 			continue;
-		blame |= f->queried_ns != 0 && d->call == NULL && d->lead >= LOOK_LEAD;
-		blame |= late && d->call != NULL; /* it does not even answer */
+		blame |= f->queried_ns != 0 && !d->call && d->lead >= LOOK_LEAD;
+		blame |= late && d->call; /* it does not even answer */
 		upstream_query(c, d);
 	}
 	if (f->queried_ns == 0)
@@ -423,7 +423,7 @@ static void monitor_for_help(struct control *c, struct fetch *f)
 {
 	if (f->slow == 0)
 		f->queried_ns = 0;
-	if (f->more || ranges_feed_free(f) == NULL || c->now_ns < f->help_ns || f->missing == 0 ||
+	if (f->more || !ranges_feed_free(f) || c->now_ns < f->help_ns || f->missing == 0 ||
 	    f->piece_left)
 		return;
 	if (f->slow >= LOOK_SLOW) {

@@ -66,8 +66,8 @@ void placement_stage_lost(struct control *c, struct fetch *f)
 {
 	struct stage *s = objects_at(c, f->slot)->stage;
 
-	if (!c->attached || s->next == NULL) { /* else other workers may still write it */
-		f->bitmap = s->bitmap;	       /* what has arrived stays */
+	if (!c->attached || !s->next) { /* else other workers may still write it */
+		f->bitmap = s->bitmap;	/* what has arrived stays */
 		s->bitmap = 0;
 	}
 	placement_forget_edges(f);
@@ -266,7 +266,7 @@ int placement_place(struct control *c, struct fetch *f, const struct message_got
 		placement_stage(c, f);
 	serve_early(c, f);
 	f->spare = got->spare;
-	if (peers_node(c, got->holder) == NULL || peers_node(c, got->holder) == c->cluster->self) {
+	if (!peers_node(c, got->holder) || peers_node(c, got->holder) == c->cluster->self) {
 		/* the directory names this node as the holder: it is not */
 		f->failed = got->holder;
 		f->why = MESSAGE_GET_FIRST;
@@ -343,7 +343,7 @@ void placement_superseded(struct control *c, const struct object_id *id, uint32_
 {
 	struct fetch *f = placement_unplaced(c, id);
 
-	if (f == NULL)
+	if (!f)
 		return;
 	list_each(l, after, &f->waits)
 	{
@@ -356,6 +356,6 @@ void placement_wake(struct control *c, const struct object_id *id)
 {
 	struct fetch *f = placement_unplaced(c, id);
 
-	if (f && f->call == NULL)
+	if (f && !f->call)
 		fetch_rest(c, f);
 }

@@ -114,7 +114,7 @@ void ranges_divide(struct control *c, struct fetch *f)
 		sum += weight[i];
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t share = (uint64_t)((double)missing * (double)weight[i] / (double)sum);
-		bool all = i + 1 == count || map == NULL;
+		bool all = i + 1 == count || !map;
 		uint32_t end = all ? chunks : bitmap_after(map, at, chunks, (uint32_t)share);
 
 		if (missing <= tail)

@@ -53,11 +53,11 @@ static bool rehome_got(struct control *c, struct call *call, const struct messag
 	f->reparenting = NULL;
 	if (answer && answer->got.what == MESSAGE_GOT_FAILED && answer->got.status == -EALREADY)
 		rehome_needless(f);
-	if (holder == NULL)
+	if (!holder)
 		return false;
 	if (!fed && answer->got.generation == f->generation)
 		d = ranges_feed_free(f);
-	if (d == NULL) {
+	if (!d) {
 		monitor_leave(c, f, holder);
 		return false;
 	}
@@ -102,7 +102,7 @@ void rehome_fetch(struct control *c, struct fetch *f)
 	for (int i = 0; i < FETCH_FEEDS; i++) {
 		struct feed *d = &f->feed[i];
 
-		if (d->reparent && d->state == FEED_STREAM && d->call == NULL) {
+		if (d->reparent && d->state == FEED_STREAM && !d->call) {
 			rehome_settle(c, f, d);
 			return;
 		}

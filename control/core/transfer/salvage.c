@@ -93,7 +93,7 @@ static void salvage_conclude(struct control *c, struct fetch *f)
 		salvage_lost(c, f, missing);
 		return;
 	}
-	if (extra == 0 || map == NULL) { /* no chunk is missing, or they have just moved */
+	if (extra == 0 || !map) { /* no chunk is missing, or they have just moved */
 		salvage_retry(c, f);
 		return;
 	}
@@ -111,7 +111,7 @@ static bool salvage_has(struct control *c, struct call *call, const struct messa
 	const uint64_t *map = ranges_map(c, f);
 
 	f->call = NULL;
-	if (m == NULL || map == NULL) { /* the membership decides whether the node is dead */
+	if (!m || !map) { /* the membership decides whether the node is dead */
 		salvage_retry(c, f);
 		return false;
 	}
@@ -149,7 +149,7 @@ static void salvage_ask(struct control *c, struct fetch *f)
 	m.stream.count = ranges_chunks(f) - f->inventory.at;
 	f->call = rpc_start(c, peers_node(c, f->inventory.node), &m, TABLE_SLOT_NONE,
 			    INVENTORY_ANSWER_NS, salvage_has, f);
-	if (f->call == NULL)
+	if (!f->call)
 		salvage_retry(c, f);
 }
 
@@ -160,7 +160,7 @@ static bool salvage_named(struct control *c, struct call *call, const struct mes
 	const struct message_got *got = answer ? &answer->got : NULL;
 
 	f->call = NULL;
-	if (got == NULL || got->what != MESSAGE_GOT_PIECE || got->generation != f->generation ||
+	if (!got || got->what != MESSAGE_GOT_PIECE || got->generation != f->generation ||
 	    (s->begun && got->departed != s->departed)) {
 		salvage_retry(c, f);
 		return false;
@@ -171,7 +171,7 @@ static bool salvage_named(struct control *c, struct call *call, const struct mes
 		salvage_conclude(c, f);
 		return false;
 	}
-	if (peers_node(c, got->holder) == NULL ||
+	if (!peers_node(c, got->holder) ||
 	    (s->node != MESSAGE_NODE_NONE && got->holder <= s->node)) {
 		salvage_retry(c, f);
 		return false;
@@ -186,7 +186,7 @@ static void salvage_next(struct control *c, struct fetch *f)
 {
 	f->call = fetch_question(c, f, MESSAGE_GET_PIECE, f->inventory.node, c->config.call_ns,
 				 salvage_named);
-	if (f->call == NULL)
+	if (!f->call)
 		salvage_retry(c, f);
 }
 

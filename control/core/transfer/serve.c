@@ -93,8 +93,8 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 	struct stage *s = o->stage;
 
-	if (s == NULL && (image->state == OBJECT_FETCHING ||
-			  (o->participant && c->transfer->ops->unfinished(o))))
+	if (!s && (image->state == OBJECT_FETCHING ||
+		   (o->participant && c->transfer->ops->unfinished(o))))
 		return NULL;
 	return s ? s : buffers_stage(c, slot, m->chunk_bytes, 0, ready);
 }
@@ -142,10 +142,10 @@ static int serve_start(struct control *c, struct node *n, struct object *o, stru
 	    stage->first + chunk_count(stage->size, m->chunk_bytes))
 		return -EINVAL;
 	s = pool_take(&c->transfer->serves.pool);
-	if (s == NULL)
+	if (!s)
 		return -EAGAIN;
 	s->edge = buffers_out(c, stage, conn, substream, m);
-	if (s->edge == NULL) {
+	if (!s->edge) {
 		pool_give(&c->transfer->serves.pool, s);
 		return -EAGAIN;
 	}
@@ -178,7 +178,7 @@ static int serve_begin(struct control *c, struct node *n, struct object *o,
 	struct stage *head = serve_stage(c, objects_slot(c, o), m);
 	int error = 0;
 
-	if (head == NULL)
+	if (!head)
 		return -EAGAIN;
 	if (head->lanes != m->lanes) {
 		*lanes = head->lanes;
@@ -221,7 +221,7 @@ static int serve_check(struct control *c, struct node *n, uint32_t conn,
 		const struct conn *data = serve_conn(
 			c, n, conn, lane_worker(&m->id, c->workers, lane), substream->worker);
 
-		if (data == NULL)
+		if (!data)
 			return -EAGAIN;
 		conns[i] = data->handle;
 		known += serve_known(c, o, n, substream, data->handle);
@@ -266,7 +266,7 @@ static bool serve_keep(struct control *c, struct node *n, uint32_t conn, const s
 	struct fetch *f = found ? idmap_item(found, struct fetch, by_id) : NULL;
 	struct serve_early *e;
 
-	if (f == NULL || f->slot != TABLE_SLOT_NONE || f->state != FETCH_ASK || f->answered)
+	if (!f || f->slot != TABLE_SLOT_NONE || f->state != FETCH_ASK || f->answered)
 		return false;
 	list_each(l, after, &f->early)
 	{
@@ -275,7 +275,7 @@ static bool serve_keep(struct control *c, struct node *n, uint32_t conn, const s
 			return true; /* repeated */
 	}
 	e = pool_take(&c->transfer->serves.early);
-	if (e == NULL)
+	if (!e)
 		return false;
 	e->node = n;
 	e->request = m->request;
@@ -310,7 +310,7 @@ static void serve_runs(struct control *c, uint32_t slot, struct message_stream *
 	const uint64_t *map = o->fetch ? ranges_map(c, o->fetch) : NULL;
 	uint32_t at = m->first, end = m->first + m->count, stop, ready = serve_ready(c, m);
 
-	if (map == NULL && !o->fetch && ready > at) {
+	if (!map && !o->fetch && ready > at) {
 		m->skip[m->skips++] = (struct chunk_run){at, (ready < end ? ready : end) - at};
 		return;
 	}

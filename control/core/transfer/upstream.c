@@ -180,7 +180,7 @@ static void upstream_send(struct control *c, struct feed *d)
 	}
 	d->call = rpc_start(c, d->holder, &m, TABLE_SLOT_NONE, c->config.call_ns,
 			    upstream_requested, d);
-	if (d->call == NULL) {
+	if (!d->call) {
 		upstream_timer(c, d, env_backoff(c, 1));
 		return;
 	}
@@ -205,7 +205,7 @@ static void upstream_request(struct control *c, struct feed *d)
 	struct stage *head = placement_stage(c, d->fetch);
 
 	d->state = FEED_REQUEST;
-	if (head == NULL) {
+	if (!head) {
 		upstream_failed(c, d, MESSAGE_GET_FIRST);
 		return;
 	}
@@ -270,7 +270,7 @@ void upstream_assign(struct control *c, struct feed *d, uint32_t first, uint32_t
 	d->missing = map ? chunks_missing(map, first, end) : end - first;
 	d->looked_ns = c->now_ns;
 	d->watch.missing = d->missing;
-	if (d->state <= FEED_LINK || map == NULL || from == end)
+	if (d->state <= FEED_LINK || !map || from == end)
 		return;
 	if (list_empty(&d->edges)) {
 		upstream_link_begin(c, d);
@@ -292,7 +292,7 @@ void upstream_assign(struct control *c, struct feed *d, uint32_t first, uint32_t
 
 void upstream_query(struct control *c, struct feed *d)
 {
-	if (d->state == FEED_STREAM && !list_empty(&d->edges) && d->call == NULL)
+	if (d->state == FEED_STREAM && !list_empty(&d->edges) && !d->call)
 		upstream_send(c, d);
 }
 
@@ -324,7 +324,7 @@ static void upstream_look(struct control *c, struct feed *d)
 				       "it does not arrive, and nobody waits for it");
 			return;
 		}
-		if (d->call == NULL && !list_empty(&d->edges)) {
+		if (!d->call && !list_empty(&d->edges)) {
 			upstream_send(c, d);
 			return;
 		}
@@ -346,7 +346,7 @@ static void upstream_fire(struct control *c, struct timer *t)
 
 	if (d->state == FEED_LINK && c->now_ns - d->linking_ns >= c->config.link_ns)
 		upstream_failed(c, d, MESSAGE_GET_UNREACHED);
-	else if (d->state == FEED_REQUEST && d->call == NULL)
+	else if (d->state == FEED_REQUEST && !d->call)
 		upstream_send(c, d);
 	else if (d->state == FEED_STREAM && list_empty(&d->edges)) /* the worker's event follows */
 		upstream_timer(c, d, c->config.stall_ns);

@@ -211,7 +211,7 @@ static void a_death_in_the_hierarchy_is_repaired(void **state)
 		for (uint32_t i = 1; i < PLACES; i++)
 			cast_begin(&c, i, TARGET);
 		world_run(&c.w, LATE_NS);
-		for (uint32_t i = 0; i < PLACES && planner == NULL; i++)
+		for (uint32_t i = 0; i < PLACES && !planner; i++)
 			planner = peek_planner(c.g.full[i].core);
 		assert_non_null(planner);
 		assert_memory_equal(planner, "hips", 4);

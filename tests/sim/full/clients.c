@@ -53,7 +53,7 @@ static struct client_truth *truth_got(struct clients *c, const struct client *k,
 {
 	struct client_truth *t = truth_find(c, k->name, k->generation);
 	const uint8_t *bytes = full_node(c, k)->n->store.base + k->offset;
-	for (uint32_t i = c->truths; t == NULL && upto > 0 && i-- > 0;) {
+	for (uint32_t i = c->truths; !t && upto > 0 && i-- > 0;) {
 		struct client_truth *u = &c->truth[i];
 		if (u->name == k->name && u->generation == 0 && u->size == k->size &&
 		    memory_check(bytes, truth_seed(u), 0, upto) == upto)

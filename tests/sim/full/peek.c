@@ -135,7 +135,7 @@ uint32_t peek_give_half(struct control *core)
 	struct fetch *f = peek(core);
 	uint32_t half;
 
-	if (f == NULL || f->bitmap == 0)
+	if (!f || f->bitmap == 0)
 		return 0;
 	half = ranges_chunks(f) / 2;
 	bitmap_set((uint64_t *)(void *)scratch_at(core, f->bitmap), half, ranges_chunks(f) - half);

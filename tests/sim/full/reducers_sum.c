@@ -94,7 +94,7 @@ void reducers_saw(struct reducers *c, struct reducer_job *j, uint32_t node, uint
 {
 	struct reducer_result *r = result_find(c, j, generation);
 	uint64_t common;
-	if (r == NULL)
+	if (!r)
 		return;
 	common = upto < r->seen ? upto : r->seen;
 	if (memcmp(r->bytes, bytes, common) != 0) {

@@ -139,7 +139,7 @@ static void flow_take_out(struct scale_node *n, const struct record *r)
 	struct scale_buffer *b = flow_buffer(n, r->edge.buffer);
 	const struct scale_conn *c = scale_conn_find(n, r->edge.conn);
 	struct scale_flow *f;
-	if (b == NULL || c == NULL || !c->up) {
+	if (!b || !c || !c->up) {
 		flow_refuse(n, r, r->edge.edge, b ? REASON_BAD_CONN : REASON_BAD_ID);
 		return;
 	}
@@ -157,7 +157,7 @@ static void flow_take_out(struct scale_node *n, const struct record *r)
 	f->window_bytes = FLOW_FIRST_PKTS * n->s->o.mtu;
 	for (uint32_t i = f->cursor; i < f->end; i++)
 		f->left += !bit(f->sent, i);
-	assert(n->outs[handle_index(f->handle)] == NULL);
+	assert(!n->outs[handle_index(f->handle)]);
 	n->outs[handle_index(f->handle)] = f;
 	f->of_buffer = b->flows;
 	b->flows = f;
@@ -167,7 +167,7 @@ static void flow_take_out(struct scale_node *n, const struct record *r)
 static void flow_take_in(struct scale_node *n, const struct record *r)
 {
 	const struct scale_conn *c = scale_conn_find(n, r->edge.conn);
-	if (c == NULL || !c->up || !flow_buffer(n, r->edge.buffer)) {
+	if (!c || !c->up || !flow_buffer(n, r->edge.buffer)) {
 		flow_refuse(n, r, r->edge.edge, c ? REASON_BAD_ID : REASON_BAD_CONN);
 		return;
 	}
@@ -289,7 +289,7 @@ static void flow_deliver(struct scale *s, struct scale_flow *f, const struct sca
 	if (n->dead) /* nothing is acknowledged: the window stays full */
 		return;
 	f->flying -= run->count;
-	if (b == NULL) {
+	if (!b) {
 		flow_fail(from, f, REASON_STREAM_RESET);
 		return;
 	}
@@ -336,7 +336,7 @@ static uint32_t flow_sendable(struct scale *s, struct scale_flow *f, uint32_t mo
 {
 	const struct scale_buffer *b = flow_buffer(&s->nodes[f->node], f->buffer);
 	uint32_t count = 0, end = f->end;
-	if (b == NULL || f->left == 0)
+	if (!b || f->left == 0)
 		return 0;
 	end = b->high < end ? b->high : end;
 	while (f->cursor < end) {

@@ -133,7 +133,7 @@ static void wire_hello(void *context, uint64_t pair)
 	struct scale *s = context;
 	struct scale_node *n = &s->nodes[pair >> 32], *peer = &s->nodes[(uint32_t)pair];
 	struct scale_conn *c = wire_conn(n, peer->index), *other;
-	if (n->dead || c == NULL || c->up || !c->opening)
+	if (n->dead || !c || c->up || !c->opening)
 		return;
 	if (peer->dead) {
 		if (c->tries * WIRE_RETRY_NS > s->o.dead_ns)
@@ -143,7 +143,7 @@ static void wire_hello(void *context, uint64_t pair)
 		return;
 	}
 	other = wire_conn(peer, n->index);
-	if (other == NULL || (!other->up && !other->opening && !wire_accepts(peer))) {
+	if (!other || (!other->up && !other->opening && !wire_accepts(peer))) {
 		s->hellos_refused++;
 		wire_resend(n, c);
 		return;
@@ -156,7 +156,7 @@ void scale_peer_open(struct scale_node *n, const struct record *r)
 {
 	uint32_t peer = wire_node_of(n->s, &r->peer.addr);
 	struct scale_conn *c = peer == UINT32_MAX ? NULL : wire_conn(n, peer);
-	if (c == NULL) {
+	if (!c) {
 		struct record down = {
 			.op = EVENT_PEER_DOWN, .token = r->token, .reason = REASON_FULL};
 		scale_event(n, &down);
@@ -187,7 +187,7 @@ static void wire_closed(void *context, uint64_t pair)
 void scale_peer_close(struct scale_node *n, uint32_t handle)
 {
 	struct scale_conn *c = scale_conn_find(n, handle);
-	if (c == NULL || !c->up)
+	if (!c || !c->up)
 		return;
 	if (n->s->nodes[c->peer].conn_of[n->index])
 		events_add(&n->s->events, scale_now(n->s) + n->s->o.hop_ns, wire_closed, n->s,
@@ -250,7 +250,7 @@ bool scale_send(void *arg, uint32_t conn, const struct message *m)
 	struct scale_node *to;
 	uint64_t now = scale_now(s), packets;
 	size_t length;
-	if (c == NULL || !c->up || n->slots_used == MSG_SLOTS) {
+	if (!c || !c->up || n->slots_used == MSG_SLOTS) {
 		n->messages_refused++;
 		return false;
 	}

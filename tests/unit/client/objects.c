@@ -180,7 +180,7 @@ static bool says(const char *name, const char *rest)
 	const char *detail = sar_error_detail();
 	size_t length = strlen(name);
 	if (strncmp(detail, name, length) == 0 && strncmp(detail + length, ": ", 2) == 0 &&
-	    strstr(detail + length, name) == NULL && strstr(detail, rest))
+	    !strstr(detail + length, name) && strstr(detail, rest))
 		return true;
 	print_message("%s\n", detail);
 	return false;

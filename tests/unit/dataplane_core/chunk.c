@@ -66,10 +66,10 @@ static void numbers_are_taken_for_the_nearest(void **state)
 		seen_up_to(r, &peer, cases[k].largest);
 		peer.pn = cases[k].pn;
 		r->before = r->counters;
-		if (cases[k].drop != NULL)
+		if (cases[k].drop)
 			rig_freeze(r);
 		send_chunk(r, &peer, 3, RIG_CHUNK);
-		if (cases[k].drop != NULL) {
+		if (cases[k].drop) {
 			rig_drops(r, cases[k].drop, 1, NULL);
 			rig_same(r);
 		} else {

@@ -191,7 +191,7 @@ static void a_buffer_is_not_its_successor(void **state)
 		}
 		rig_data(r, 0)[7] = (uint8_t)k;
 		assert_int_equal(transmit(r, &out, 1), 1);
-		assert_true(is_chunk(&out) && out.crc.place != NULL && !packet_out_known(&out));
+		assert_true(is_chunk(&out) && out.crc.place && !packet_out_known(&out));
 		seal(&out, false);
 		rig_command(r, &drop);
 		rig_expect(r, EVENT_DROPPED);

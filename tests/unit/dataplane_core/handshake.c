@@ -11,7 +11,7 @@ static void hello_send(struct rig *r, const struct peer *peer, const struct cook
 	struct packet p;
 	uint8_t *body = forge_hello(&p, WIRE_HELLO, peer, WIRE_HELLO_MIN);
 
-	if (cookie != NULL)
+	if (cookie)
 		memcpy(body + HELLO_AT_TIME, cookie, sizeof(*cookie));
 	peer_send(r, peer, &p);
 }

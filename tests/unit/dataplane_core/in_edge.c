@@ -150,7 +150,7 @@ static void resets_are_bounded(void **state)
 	while (rig_take(r, &p)) {
 		const uint8_t *f = packet_frame(&p, FRAME_RESET_STREAM);
 		uint64_t pn = p.pn;
-		if (f == NULL)
+		if (!f)
 			continue;
 		told++;
 		if (told == 3) { /* what is lost is said again */
@@ -206,7 +206,7 @@ static void credit_follows_the_rule(void **state)
 			   copy ? (uint32_t)draw_below(&seed, chunk) : chunk++, RIG_CHUNK);
 		while (draw_below(&seed, 3) == 0 && rig_take(r, &p)) {
 			const uint8_t *grant = packet_frame(&p, FRAME_GRANT);
-			if (grant == NULL)
+			if (!grant)
 				continue;
 			assert_int_equal(wire_get32(grant + GRANT_AT_STREAM), record_handle(0));
 			announced = wire_get32(grant + GRANT_AT_CHUNKS);
@@ -296,7 +296,7 @@ static uint32_t senders_said(struct rig *r, const struct peer *peer)
 
 	while (rig_take(r, &p)) {
 		const uint8_t *grant = packet_frame(&p, FRAME_GRANT);
-		if (grant != NULL && net_addr_equal(&p.to, &peer->addr))
+		if (grant && net_addr_equal(&p.to, &peer->addr))
 			said = grant[GRANT_AT_SENDERS];
 	}
 	return said;
@@ -343,7 +343,7 @@ static uint32_t grants_left(struct rig *r, uint32_t most)
 	uint32_t n = 0, packets = 0;
 
 	while (rig_take(r, &p)) {
-		if (packet_frame(&p, FRAME_GRANT) != NULL)
+		if (packet_frame(&p, FRAME_GRANT))
 			n++;
 		assert_true(++packets < most);
 	}
@@ -409,7 +409,7 @@ static void a_lost_grant_is_repeated_after_the_end(void **state)
 		send_chunk(r, &peer, record_handle(0), k, RIG_CHUNK);
 	uint64_t pn = UINT64_MAX;
 	while (rig_take(r, &p))
-		if (packet_frame(&p, FRAME_GRANT) != NULL)
+		if (packet_frame(&p, FRAME_GRANT))
 			pn = p.pn;
 	assert_int_not_equal(pn, UINT64_MAX);
 	sent_lose(r->e, peer.c, pn);

@@ -175,7 +175,7 @@ static void ids_wrap(void **state)
 	for (uint32_t k = 0; k < 12; k++) {
 		do
 			assert_true(rig_take(r, &p));
-		while (packet_frame(&p, FRAME_MSG) == NULL);
+		while (!packet_frame(&p, FRAME_MSG));
 		assert_int_equal(wire_get32(packet_frame(&p, FRAME_MSG) + MSG_AT_ID), first + k);
 		peer_ack(r, &peer, p.pn);
 		assert_int_equal(rig_expect(r, EVENT_MSG_SENT).reason, REASON_NONE);
@@ -298,7 +298,7 @@ static void every_boundary_leaves(void **state)
 			if (draw_below(&seed, 4) == 0)
 				continue; /* lost */
 			peer_ack(r, &peer, pn);
-			if (f == NULL)
+			if (!f)
 				continue;
 			assert_int_equal(wire_get32(f + MSG_AT_ID), k);
 			assert_int_equal(wire_get32(f + MSG_AT_TOTAL), sizes[k]);
@@ -332,7 +332,7 @@ static void the_window_waits_for_the_oldest(void **state)
 	}
 	while (rig_take(r, &p)) {
 		uint64_t pn = p.pn;
-		if (packet_frame(&p, FRAME_MSG) == NULL)
+		if (!packet_frame(&p, FRAME_MSG))
 			continue;
 		seen++;
 		if (first == UINT64_MAX)

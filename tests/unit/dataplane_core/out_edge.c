@@ -303,7 +303,7 @@ static void acknowledgements_of_the_former_owner_do_not_count(void **state)
 
 	flow_begin(&f, *state, 0, UNSCHEDULED_CHUNKS);
 	while (n < UNSCHEDULED_CHUNKS && rig_take(f.r, &p))
-		if (packet_frame(&p, FRAME_DATA) != NULL)
+		if (packet_frame(&p, FRAME_DATA))
 			pn[n++] = p.pn;
 	assert_int_equal(n, UNSCHEDULED_CHUNKS);
 	struct record drop = record_drop(RECORD_FLAG_OUT, record_handle(0));

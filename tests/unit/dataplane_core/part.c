@@ -34,7 +34,7 @@ static struct in_edge *sink_open(struct rig *r, const struct peer *peer, uint32_
 	struct record in = record_edge(COMMAND_IN, index, buffer, peer, 0, CHUNKS);
 
 	b.buffer.chunk_bytes = CHUNK;
-	if (buffer_find(r->e, b.buffer.buffer) == NULL)
+	if (!buffer_find(r->e, b.buffer.buffer))
 		rig_command(r, &b);
 	rig_command(r, &in);
 	in_edge_find(r->e, record_handle(index))->granted = CHUNKS;
@@ -301,7 +301,7 @@ static uint64_t parts_leave(struct rig *r, uint32_t index, uint32_t chunk, uint3
 			rig_pass(r, 200000);
 			assert_true(rig_take(r, &p));
 		}
-	} while (packet_frame(&p, FRAME_PING) != NULL);
+	} while (packet_frame(&p, FRAME_PING));
 	const uint8_t *f = packet_frame(&p, FRAME_PART);
 	assert_non_null(f);
 	assert_int_equal(wire_get32(f + DATA_AT_STREAM), record_handle(index));

@@ -358,7 +358,7 @@ static bool stranger_hello(struct pair *p, const struct peer *peer, uint32_t pat
 	uint8_t *body = forge_hello(&hello, WIRE_HELLO, peer, WIRE_HELLO_MIN);
 
 	wire_put32(body + HELLO_AT_PATH, path);
-	if (time_and_cookie != NULL)
+	if (time_and_cookie)
 		memcpy(body + HELLO_AT_TIME, time_and_cookie, 8 + WIRE_COOKIE_BYTES);
 	forge_seal(&hello);
 	in.length = (uint16_t)hello.length;

@@ -61,7 +61,7 @@ static uint64_t flow_take(struct flow *f, uint32_t *chunk)
 	while (rig_take(f->r, &p)) {
 		const uint8_t *data = packet_frame(&p, FRAME_DATA);
 
-		if (data == NULL)
+		if (!data)
 			continue; /* a ping */
 		*chunk = wire_get32(data + DATA_AT_CHUNK);
 		return p.pn;

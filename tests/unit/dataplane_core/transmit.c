@@ -23,7 +23,7 @@ static uint8_t item_of(const struct packet *p)
 	uint8_t found = 0;
 
 	for (uint32_t k = 0; k < sizeof(items); k++)
-		if (packet_frame(p, items[k]) != NULL) {
+		if (packet_frame(p, items[k])) {
 			assert_int_equal(found, 0); /* never two */
 			found = items[k];
 		}
@@ -188,7 +188,7 @@ static void marks_are_told(void **state)
 		assert_true(rig_take(r, &p));
 		const uint8_t *f = packet_frame(&p, FRAME_ECN);
 		assert_int_equal(f != NULL, k < 2);
-		if (f != NULL)
+		if (f)
 			assert_int_equal(wire_get32(f + ECN_AT_COUNT), k + 1);
 	}
 	assert_int_equal(r->counters.rx_ecn_ce, 2);

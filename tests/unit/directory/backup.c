@@ -42,7 +42,7 @@ static uint32_t lost(struct world *w, uint64_t size)
 	for (uint32_t i = 0; i < OBJECTS; i++) {
 		uint32_t at = i % NODES;
 
-		while (w->node[at].core == NULL)
+		while (!w->node[at].core)
 			at = (at + 1) % NODES;
 		count += world_get(w, at, 0, name_of(i), size, i, 5 * (int64_t)WORLD_SECOND) != 0;
 		world_unpin(w, at, 0);

@@ -70,7 +70,7 @@ static void a_delete_reaches_a_copy_that_is_leaving(void **state)
 	assert_null(send(f, 5, &m));
 	assert_int_equal(f->removed_count, NODES);
 	for (uint32_t i = 0; i < NODES; i++)
-		asked |= f->removed[i].node == f->evicted.node && f->removed[i].removal != NULL;
+		asked |= f->removed[i].node == f->evicted.node && f->removed[i].removal;
 	assert_true(asked);
 	left(f); /* of what is no more */
 	assert_int_equal(have(f, LAST, 2, 7, BIG, MESSAGE_COPY_COMPLETE, false), 0);

@@ -99,7 +99,7 @@ static void away(struct world *w, const struct pinned *p)
 static void all_read_it(struct world *w, const struct pinned *p)
 {
 	for (uint32_t i = 0; i < w->nodes; i++) {
-		if (w->node[i].core == NULL)
+		if (!w->node[i].core)
 			continue;
 		assert_int_equal(world_get(w, i, 0, p->name, p->size, 1, (int64_t)LONG), 0);
 		world_unpin(w, i, 0);
@@ -315,8 +315,7 @@ static void want_room(struct watched *v)
 
 	r.size = SIZE;
 	r.pin = 40;
-	if (v->w->now_ns < v->again_ns ||
-	    (v->asked && world_reply_to(v->w, SECOND_ONE, v->asked) == NULL))
+	if (v->w->now_ns < v->again_ns || (v->asked && !world_reply_to(v->w, SECOND_ONE, v->asked)))
 		return;
 	v->again_ns = v->w->now_ns + 20 * WORLD_MS;
 	v->asked = copy_of(v->w, SECOND_ONE, "a") ? world_send(v->w, SECOND_ONE, 0, &r) : 0;
@@ -339,7 +338,7 @@ static void watch_over(struct watched *v, uint64_t for_ns)
 		v->returned += pinned > pins(w, SECOND_ONE, "a");
 		if (pinned > pins(w, SECOND_ONE, "a"))
 			assert_true(w->now_ns - v->there_ns < 3 * WORLD_SECOND);
-		if (there > (copy_of(w, SECOND_ONE, "a") != NULL))
+		if (there > !!copy_of(w, SECOND_ONE, "a"))
 			assert_true(w->now_ns - v->there_ns < WORLD_SECOND / 2);
 	}
 }

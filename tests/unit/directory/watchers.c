@@ -342,7 +342,7 @@ static void another_owner_means_missed(void **state)
 		what = event(w, 0, seq, name);
 	while (what != SESSION_EVENT_MISSED);
 	world_run(w, 20 * WORLD_SECOND);
-	while (world_reply_to(w, 0, seq) != NULL) /* x, if it was the dead node's */
+	while (world_reply_to(w, 0, seq)) /* x, if it was the dead node's */
 		assert_true(++after < 3);
 	for (uint32_t i = 0; i < 10; i++) { /* in every shard that is left */
 		snprintf(name, sizeof(name), "y%u", i);
@@ -361,7 +361,7 @@ static void watches_of_a_node_are_bounded(void **state)
 	const struct world_reply *a;
 
 	world_run(w, WORLD_SECOND); /* until they have met */
-	while ((a = world_reply_to(w, 0, next = begin(w, 0, session, ""))) == NULL) {
+	while (!(a = world_reply_to(w, 0, next = begin(w, 0, session, "")))) {
 		assert_true(++count < SESSION_WATCHES); /* there are too few calls for all */
 		seq = next;
 	}

@@ -654,7 +654,7 @@ static void a_resumed_reduce_is_looked_at_before_it_ends(void **state)
 	round = g->closing.number;
 	left_name(&name, "r", round, 0);
 	world_kill_owner(w);
-	while ((g = world_group(w)) == NULL || g->task != GROUP_TASK_REDUCE)
+	while (!(g = world_group(w)) || g->task != GROUP_TASK_REDUCE)
 		world_run(w, 100000);
 	assert_true(g->closing.resumed && g->closing.number == round);
 	world_give(w, name.bytes); /* it is complete */

@@ -44,10 +44,10 @@ static struct world_name *world_place(struct world *w, const char *name)
 {
 	struct world_name *n = world_find(w, name);
 
-	for (uint32_t i = 0; n == NULL && i < w->names; i++)
+	for (uint32_t i = 0; !n && i < w->names; i++)
 		if (!w->name[i].there)
 			n = &w->name[i];
-	if (n == NULL) {
+	if (!n) {
 		assert_true(w->names < WORLD_NAMES);
 		n = &w->name[w->names++];
 	}
@@ -70,7 +70,7 @@ static uint32_t world_copies(const struct world *w, const struct world_name *n, 
 {
 	uint32_t count = 0;
 
-	if (n == NULL || !n->there)
+	if (!n || !n->there)
 		return 0;
 	for (uint32_t i = 0; i < WORLD_NODES; i++)
 		count += n->copies >> i & !(read ? !world_works(w, i) : w->node[i].known);
@@ -369,7 +369,7 @@ static void world_check(struct world *w)
 	uint32_t live[GROUP_COHORTS_MAX] = {0}, present[GROUP_COHORTS_MAX] = {0}, waits = 0,
 		 members = 0;
 
-	if (g == NULL)
+	if (!g)
 		return;
 	world_judge_gone(w, g);
 	world_limit(w, g);

@@ -261,7 +261,7 @@ static void each_change_is_refused(void **state)
 		changes[i].build();
 		changes[i].change();
 		wrong = verify_graph(&g, &planner_limits_usual.graph);
-		if (wrong == NULL || strncmp(wrong, changes[i].wrong, strlen(changes[i].wrong)))
+		if (!wrong || strncmp(wrong, changes[i].wrong, strlen(changes[i].wrong)))
 			fail_msg("change %u (%s): %s", i, changes[i].wrong,
 				 wrong ? wrong : "right");
 	}

@@ -335,7 +335,7 @@ static void it_is_deleted_when_it_is_decided(void **state)
 	uint32_t seq;
 	int status;
 
-	for (uint32_t host = 0; w == NULL && host < NEEDED; host++)
+	for (uint32_t host = 0; !w && host < NEEDED; host++)
 		w = decided_unseen(host);
 	assert_non_null(w);
 	assert_int_equal(known(w, OWNER), 0);
@@ -439,7 +439,7 @@ static void they_wait_longer(void **state)
 	struct reduce *room = NULL, *r;
 
 	assert_true(host != 0 && host != CALLER);
-	while ((r = pool_take(reduces)) != NULL) {
+	while ((r = pool_take(reduces))) {
 		r->superseded = room;
 		room = r;
 	}
@@ -453,7 +453,7 @@ static void they_wait_longer(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_in_range(w->node[nodes[i]].core->cluster->calls.count - asked[i], secs,
 				10 * secs);
-	while ((r = room) != NULL) {
+	while ((r = room)) {
 		room = r->superseded;
 		r->superseded = NULL;
 		pool_give(reduces, r);

@@ -44,7 +44,7 @@ static void ended_with(struct world *w, uint64_t size, uint64_t set)
 	for (uint32_t i = 0; i < NODES; i++) {
 		int status;
 
-		if (w->node[i].core == NULL)
+		if (!w->node[i].core)
 			continue;
 		assert_int_equal(told(w, i, ask(w, i), &status), set);
 		assert_int_equal(status, 0);

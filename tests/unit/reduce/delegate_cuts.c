@@ -389,7 +389,7 @@ static void what_is_back_is_of_other_sources(void **state)
 		struct world *w = with_another_reduce(&source, &host);
 
 		world_run(w, late * 5 * WORLD_SECOND);
-		assert_int_equal(at(w, CALLER) == NULL, late);
+		assert_int_equal(!at(w, CALLER), late);
 		the_requester_begins_again(w, how);
 		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, used), -EEXIST);
 		assert_int_equal(world_reduced(w, 2, 0, target, LONG, used), 2);

@@ -232,8 +232,8 @@ static struct part *flowing(struct world *w, uint32_t node, bool most)
 		struct part *p = list_item(l, struct part, of_participant);
 		uint32_t missing = input_missing(c, p);
 
-		if (p->state == PART_STREAM && p->call == NULL && missing > 0 &&
-		    missing < p->count && (2 * missing < p->count) == most)
+		if (p->state == PART_STREAM && !p->call && missing > 0 && missing < p->count &&
+		    (2 * missing < p->count) == most)
 			return p;
 	}
 	return NULL;
@@ -255,9 +255,9 @@ static void most_of_it_stays_where_it_is(void **state)
 		struct part *p = NULL;
 
 		assert_int_equal(world_put(w, COORDINATOR, 0, "s6", LARGE, SOURCES), 0);
-		for (uint32_t k = 0; k < 10000 && p == NULL; k++) {
+		for (uint32_t k = 0; k < 10000 && !p; k++) {
 			p = flowing(w, node, row[i].most);
-			if (p == NULL)
+			if (!p)
 				world_run(w, WORLD_MS / 10);
 		}
 		assert_non_null(p);
@@ -304,7 +304,7 @@ static void six_sources_make_it_a_grid(void **state)
 		assert_int_equal(world_reduce(w, 0, 0, "sum", id, how, SESSION_FLAG_ALLREDUCE, -1),
 				 0);
 		r = NULL;
-		for (uint32_t k = 0; k < 200 && (r == NULL || r->plan.graph.segments == 0); k++) {
+		for (uint32_t k = 0; k < 200 && (!r || r->plan.graph.segments == 0); k++) {
 			const struct node *owner = ownership_shard(w->node[0].core, &target);
 
 			world_run(w, WORLD_MS / 10);

@@ -94,7 +94,7 @@ static uint32_t requesters(struct world *w)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
-		if (w->node[i].core == NULL)
+		if (!w->node[i].core)
 			continue;
 		control_usage(w->node[i].core, &u);
 		count += u.requesters;
@@ -567,9 +567,8 @@ static void a_beat_asks_for_what_nobody_is_asked_for(void **state)
 		reduce_beat(c, r);
 		assert_non_null(r->from.source[0].call);
 		assert_true(lost || r->from.source[0].call == call);
-		assert_true(r->from.source[1].with && r->from.source[1].call == NULL);
-		assert_true(r->from.source[2].state == SOURCE_KNOWN &&
-			    r->from.source[2].call == NULL);
+		assert_true(r->from.source[1].with && !r->from.source[1].call);
+		assert_true(r->from.source[2].state == SOURCE_KNOWN && !r->from.source[2].call);
 	}
 	world_free(w);
 }

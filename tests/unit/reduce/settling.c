@@ -38,7 +38,7 @@ static void all_have(struct world *w, uint64_t size, uint64_t set)
 	uint64_t got;
 
 	for (uint32_t i = 0; i < NODES; i++) {
-		if (w->node[i].core == NULL)
+		if (!w->node[i].core)
 			continue;
 		assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &got), 0);
 		assert_int_equal(got, size);

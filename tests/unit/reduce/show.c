@@ -47,7 +47,7 @@ static bool is_listed(struct world *w, uint32_t node)
 	bool found = false;
 	struct world_reply *a;
 
-	while ((a = world_wait(w, node, seq, LONG)) != NULL && a->reply.flags & SESSION_FLAG_MORE) {
+	while ((a = world_wait(w, node, seq, LONG)) && a->reply.flags & SESSION_FLAG_MORE) {
 		if (!object_id_equal(&a->object.id, &id))
 			continue;
 		assert_int_equal(a->object.flags, SESSION_OBJECT_REDUCED);
@@ -151,7 +151,7 @@ static void its_sources_can_be_listed(void **state)
 			r.timeout_ns = 0;
 			r.flags = SESSION_FLAG_PROGRESS;
 			seq = world_send(w, node, 0, &r);
-			while ((a = world_wait(w, node, seq, LONG)) != NULL &&
+			while ((a = world_wait(w, node, seq, LONG)) &&
 			       a->reply.flags & SESSION_FLAG_MORE)
 				set[a->sources.missing] |= listed(&a->sources);
 			assert_non_null(a);

@@ -62,7 +62,7 @@ static void says(const struct world_reply *a, const char *const words[], unsigne
 	assert_non_null(a);
 	assert_int_equal(a->reply.status, -EINVAL);
 	for (unsigned i = 0; i < count; i++)
-		if (strstr(a->reply.text, words[i]) == NULL)
+		if (!strstr(a->reply.text, words[i]))
 			fail_msg("'%s' does not say '%s'", a->reply.text, words[i]);
 }
 

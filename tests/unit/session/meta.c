@@ -122,7 +122,7 @@ static void check_told(struct world *w, uint32_t node, uint16_t op, const char *
 static void check_everywhere(struct world *w, const char *name, const struct object_meta *meta)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
-		if (w->node[i].core == NULL)
+		if (!w->node[i].core)
 			continue;
 		check_get(w, i, name, meta);
 		check_told(w, i, SESSION_STAT, name, meta);

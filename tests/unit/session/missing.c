@@ -39,7 +39,7 @@ static struct listed list(struct world *w, uint32_t node)
 	uint32_t seq = world_send(w, node, 0, &r);
 	struct world_reply *a;
 
-	while ((a = world_wait(w, node, seq, 20 * WORLD_SECOND)) != NULL) {
+	while ((a = world_wait(w, node, seq, 20 * WORLD_SECOND))) {
 		out.status = a->reply.status;
 		if (!(a->reply.flags & SESSION_FLAG_MORE))
 			break;

@@ -309,7 +309,7 @@ static void a_long_list_waits_for_its_reader(void **state)
 	seq = world_send(w, 0, 0, &r);
 	while (more) {
 		a = world_reply_to(w, 0, seq);
-		if (a == NULL) {
+		if (!a) {
 			assert_true(++pauses < 20);
 			w->node[0].slow = 10;
 			control_session_writable(w->node[0].core, 0, w->now_ns);

@@ -63,7 +63,7 @@ static void files_of_shapes_are_read_back(void **state)
 		shape_write(names[i], &s, "8G", "20us", f);
 		fclose(f);
 		t = topology_read(path, error);
-		if (t == NULL)
+		if (!t)
 			fail_msg("%s: %s", names[i], error);
 		topology_of_shape(&s, 1000000000, 20000, &w);
 		assert_null(network_wrong(&t->network));
@@ -85,7 +85,7 @@ static void shapes_that_are_none_are_refused(void **state)
 	struct shape s;
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (shape_parse(names[i], &s) == NULL)
+		if (!shape_parse(names[i], &s))
 			fail_msg("'%s' was taken", names[i]);
 }
 
@@ -188,7 +188,7 @@ static void racks_are_domains_or_switches(void **state)
 				       "  - {node: 9, domain: x, rails: [{to: b, rate: 1G}]}\n"
 				       "links: [{between: [a, b], rate: 1G}]\n");
 
-	if (t == NULL)
+	if (!t)
 		fail_msg("%s", error);
 	assert_int_equal(network_distance(&t->network, 0, 0), 0);
 	assert_int_equal(network_distance(&t->network, 0, 2), 1);
@@ -212,7 +212,7 @@ static void links_between_unlike_rails_are_named(void **state)
 			  "  - {node: 6, rails: [{to: 4, rate: 1G}, {to: 5, rate: 1G}]}\n");
 	char why[TOPOLOGY_WHY_BYTES];
 
-	if (t == NULL)
+	if (!t)
 		fail_msg("%s", error);
 	assert_string_equal(topology_unlike(t, why),
 			    "line 2: rail 1 of node 4 leads to node 6, whose rail 1 does not lead "
@@ -221,7 +221,7 @@ static void links_between_unlike_rails_are_named(void **state)
 	t = read_text("switches: [a]\nnodes:\n"
 		      "  - {node: 0, rails: [{to: 1, rate: 1G}, {to: a, rate: 1G}]}\n"
 		      "  - {node: 1, rails: [{to: 0, rate: 1G}, {to: a, rate: 1G}]}\n");
-	if (t == NULL)
+	if (!t)
 		fail_msg("%s", error);
 	assert_null(topology_unlike(t, why));
 	topology_free(t);
@@ -240,7 +240,7 @@ static void links_of_a_node_are_listed(void **state)
 	size_t bytes;
 	FILE *out = open_memstream(&shown, &bytes);
 
-	if (t == NULL)
+	if (!t)
 		fail_msg("%s", error);
 	assert_non_null(out);
 	show_links(t, 0, out);
@@ -263,7 +263,7 @@ static void all_of_a_file_is_shown(void **state)
 	size_t bytes;
 	FILE *out = open_memstream(&shown, &bytes);
 
-	if (t == NULL)
+	if (!t)
 		fail_msg("%s", error);
 	assert_non_null(out);
 	show_topology(t, out);

@@ -125,7 +125,7 @@ static uint64_t simulated_ns(const struct planner_request *q, const struct plann
 	struct planner_choice c;
 	struct simulated out;
 
-	if (p->next == NULL || planner_shape(q, p, &c) != 0)
+	if (!p->next || planner_shape(q, p, &c) != 0)
 		return UINT64_MAX;
 	assert_int_equal(simulate_allreduce(q, p, &c, &out), 0);
 	return out.ns;

@@ -59,7 +59,7 @@ static struct reduce_source *reduce_next(struct control *c, struct reduce *r, ui
 		if (s->state != SOURCE_KNOWN || s->slot != REDUCE_NONE || s->arrival <= after ||
 		    !reduce_reachable(c, s->node))
 			continue;
-		if (next == NULL || s->arrival < next->arrival)
+		if (!next || s->arrival < next->arrival)
 			next = s;
 	}
 	return next;
@@ -70,7 +70,7 @@ void reduce_fill(struct control *c, struct reduce *r)
 	struct reduce_source *s;
 	uint32_t arrival = 0, slot;
 
-	while ((s = reduce_next(c, r, arrival)) != NULL) {
+	while ((s = reduce_next(c, r, arrival))) {
 		slot = binding_slot(&r->plan.graph, &r->plan.run, s->node);
 		if (slot == GRAPH_NONE)
 			break;
@@ -90,7 +90,7 @@ static void reduce_groups(struct control *c, struct reduce *r, struct planner_re
 	uint32_t arrival = 0;
 
 	q->groups = q->present = 0;
-	while (q->present < r->want.num && (s = reduce_next(c, r, arrival)) != NULL) {
+	while (q->present < r->want.num && (s = reduce_next(c, r, arrival))) {
 		uint32_t g = 0;
 
 		arrival = s->arrival;
@@ -167,7 +167,7 @@ static void reduce_begin_run(struct control *c, struct reduce *r)
 {
 	const struct graph *g = &r->plan.graph;
 
-	assert(verify_graph(g, &c->coordinator->reduces.limits.graph) == NULL);
+	assert(!verify_graph(g, &c->coordinator->reduces.limits.graph));
 	for (uint32_t i = 0; i < g->slots; i++)
 		r->plan.run.slot[i] = (struct run_slot){g->slot[i].host, 0};
 	for (uint32_t v = 0; v < g->vertices; v++) {
@@ -182,7 +182,7 @@ static void reduce_take_slots(struct control *c, struct reduce *r)
 	struct reduce_source *s;
 	uint32_t arrival = 0, slot;
 
-	while ((s = reduce_next(c, r, arrival)) != NULL) {
+	while ((s = reduce_next(c, r, arrival))) {
 		arrival = s->arrival;
 		slot = binding_booked(&r->plan.graph, &r->plan.run, s->node);
 		if (slot != GRAPH_NONE)

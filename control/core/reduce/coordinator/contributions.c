@@ -179,12 +179,12 @@ static void reduce_small_done(struct control *c, struct reduce *r)
 	struct text t;
 	int error;
 
-	if (c->table == NULL || slots_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
+	if (!c->table || slots_find(c, &r->by_id.id) != TABLE_SLOT_NONE)
 		error = c->table ? -EEXIST : -EAGAIN;
 	else
 		error = objects_insert(c, &r->by_id.id, r->want.name, &r->from.meta, r->from.size,
 				       generation, r->from.chunk_bytes, OBJECT_CREATING, &slot);
-	r->sum.roomless = error == -EAGAIN && c->table != NULL;
+	r->sum.roomless = error == -EAGAIN && c->table;
 	if (r->sum.roomless)
 		return; /* until reduce_roomless */
 	if (error) {
@@ -248,7 +248,7 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 	uint8_t *value = reduce_value(c, r);
 	bool along = got->what == MESSAGE_GOT_VALUE && got->value_bytes == r->from.size;
 
-	if (r->from.size > 0 && (value == NULL || !along)) { /* nothing is there at once */
+	if (r->from.size > 0 && (!value || !along)) { /* nothing is there at once */
 		reduce_small_not(c, r);
 		reduce_part(c, s);
 		return false;
@@ -447,7 +447,7 @@ static bool reduce_adopt(struct control *c, struct message_got *got)
 {
 	uint32_t slot;
 
-	if (c->table == NULL || got->what != MESSAGE_GOT_VALUE || got->value_bytes != got->size ||
+	if (!c->table || got->what != MESSAGE_GOT_VALUE || got->value_bytes != got->size ||
 	    got->size == 0 || slots_find(c, &got->id) != TABLE_SLOT_NONE ||
 	    objects_insert(c, &got->id, got->name, &got->meta, got->size, got->generation,
 			   got->chunk_bytes, OBJECT_FETCHING, &slot))
@@ -538,7 +538,7 @@ void reduce_unlocate(struct control *c, struct reduce_source *s)
 {
 	uint64_t request;
 
-	if (s->call == NULL)
+	if (!s->call)
 		return;
 	request = s->call->message.request;
 	rpc_cancel(c, s->call);

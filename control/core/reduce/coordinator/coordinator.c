@@ -115,7 +115,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 
 	if (r && m->reduce.asked && m->reduce.asked != r->want.asked)
 		r = NULL; /* another reduce into the same target */
-	if (r == NULL) {
+	if (!r) {
 		unknown.used.target = m->reduce.target;
 		unknown.used.status = -ENOENT;
 		peers_send(c, n, &unknown);
@@ -139,7 +139,7 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 			return;
 	}
 	a = pool_take(&c->coordinator->reduces.followers);
-	if (a == NULL)
+	if (!a)
 		return; /* it asks again */
 	a->node = n->number;
 	a->request = m->request;
@@ -388,7 +388,7 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 	if (range && rs->pool.used == rs->pool.capacity)
 		reduce_evict(c);
 	r = range ? pool_take(&rs->pool) : NULL;
-	if (r == NULL) {
+	if (!r) {
 		if (range)
 			allocator_give(&rs->space, range);
 		return NULL;
@@ -561,7 +561,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	before = reduce_before(before, r);
 	superseded = reduce_supersede(c, r);
 	r = reduce_make(c, n, m->request, &m->reduce);
-	if (r == NULL) {
+	if (!r) {
 		reduce_reinstate(c, superseded);
 		directory_unreserve(&c->directory->shard, &m->reduce.target);
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);

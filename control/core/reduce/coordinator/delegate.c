@@ -143,7 +143,7 @@ bool reduce_delegate(struct control *c, struct reduce *r)
 	uint64_t until_ns = r->deadline.position ? r->deadline.at_ns : UINT64_MAX;
 	struct reduce_follower *a = delegate_follower(r);
 
-	if (!delegate_worth(c, r) || (r->answered && a == NULL))
+	if (!delegate_worth(c, r) || (r->answered && !a))
 		return false;
 	reduce_end_calls(c, r);
 	reduce_delegated(c, r, until_ns);
@@ -166,7 +166,7 @@ bool reduce_delegated_have(struct control *c, struct reduce *r, const struct mes
 
 	if (!have->made && have->generation != r->delegated.made)
 		r->delegated.other = have->generation;
-	if (e == NULL || have->generation >= e->generation)
+	if (!e || have->generation >= e->generation)
 		return false;
 	r->delegated.there = have->generation;
 	return true;
@@ -248,12 +248,12 @@ static int32_t delegate_proposed(struct control *c, const struct node *n,
 	int32_t status;
 	uint64_t there;
 
-	if (r == NULL || (!own && r->state == REDUCE_ENDED))
+	if (!r || (!own && r->state == REDUCE_ENDED))
 		return -ENOENT;
 	if (own && r->state >= REDUCE_COMMITTED && r->status == 0 &&
 	    r->out.generation == m->generation)
 		return 0; /* again */
-	if (!own || r->state != REDUCE_DELEGATED || holder == NULL ||
+	if (!own || r->state != REDUCE_DELEGATED || !holder ||
 	    (t && t->generation >= m->generation))
 		return -ESTALE;
 	there = delegate_there(c, r);
@@ -329,7 +329,7 @@ bool reduce_delegate_begin(struct control *c, const struct message_reduce *m, ui
 	if (r)
 		reduce_free(c, r);
 	r = reduce_calls(c, m->count) ? reduce_make(c, c->cluster->self, 0, m) : NULL;
-	if (r == NULL)
+	if (!r)
 		return false;
 	r->delegated.is_delegate = r->answered = true;
 	r->sum.small = false;
@@ -342,7 +342,7 @@ void reduce_return(struct control *c, const struct message_reduce *m, uint64_t r
 {
 	struct reduce *r = delegate_find(c, m);
 
-	if (r == NULL)
+	if (!r)
 		return;
 	if (r->out.generation != result)
 		r->out.generation = 0;
@@ -443,7 +443,7 @@ bool reduce_delegate_look(struct control *c, const struct object_id *target)
 	const struct reduce_vertex *p =
 		r && r->delegated.is_delegate && r->plan.graph.vertices ? reduce_root(r, 0) : NULL;
 
-	if (p == NULL || !reduce_is(p, RUN_STARTED) || p->call ||
+	if (!p || !reduce_is(p, RUN_STARTED) || p->call ||
 	    reduce_host(p) == c->cluster->self->number)
 		return false;
 	reduce_delegate_found(c, r, true);

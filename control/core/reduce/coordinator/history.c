@@ -58,7 +58,7 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 	else if (r) /* another reduce, which may end without a result */
 		return r->state == REDUCE_ENDED ? 0 : -EAGAIN;
 	r = reduce_make(c, n, m->request, &reduce);
-	if (r == NULL)
+	if (!r)
 		return -EAGAIN;
 	for (uint32_t i = 0; i < r->from.count; i++)
 		r->from.source[i] = (struct reduce_source){.reduce = r, .id = in->sources[i]};
@@ -130,7 +130,7 @@ struct reduce *reduce_supersede(struct control *c, struct reduce *r)
 {
 	struct reduce *kept = r;
 
-	if (r == NULL)
+	if (!r)
 		return NULL;
 	if (r->status) {
 		kept = r->superseded;
@@ -146,7 +146,7 @@ struct reduce *reduce_supersede(struct control *c, struct reduce *r)
 
 void reduce_reinstate(struct control *c, struct reduce *superseded)
 {
-	if (superseded == NULL)
+	if (!superseded)
 		return;
 	superseded->is_superseded = false;
 	idmap_insert(&c->coordinator->reduces.by_id, &superseded->by_id, &superseded->by_id.id);
@@ -173,7 +173,7 @@ bool reduce_evict(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->superseded == NULL)
+		if (!r->superseded)
 			continue;
 		reduce_free(c, r->superseded);
 		r->superseded = NULL;

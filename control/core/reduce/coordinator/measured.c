@@ -23,7 +23,7 @@ static uint32_t measured_level(const struct control *c, const struct reduce *r, 
 	const struct network *w = c->config.network;
 	uint32_t a, b, level = NETWORK_NONE;
 
-	if (w == NULL)
+	if (!w)
 		return 0;
 	a = network_place(w, r->plan.run.slot[from].host);
 	b = network_place(w, r->plan.run.slot[to].host);

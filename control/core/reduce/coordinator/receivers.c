@@ -61,7 +61,7 @@ static bool receiver_answered(struct control *c, struct call *call, const struct
 	if (status == -EAGAIN)
 		return true;
 	g->call = NULL;
-	g->missed = g->missed && answer == NULL;
+	g->missed = g->missed && !answer;
 	reduce_tell_more(c, r);
 	if (status == 0 || status == -ESTALE)
 		return false;
@@ -91,7 +91,7 @@ static void receiver_tell(struct control *c, struct reduce *r, struct reduce_rec
 	m.combine.meta = r->from.meta;
 	g->call = rpc_start(c, peers_node(c, g->node), &m, TABLE_SLOT_NONE, c->config.call_ns,
 			    receiver_answered, g);
-	if (g->call == NULL) /* too many calls are open */
+	if (!g->call) /* too many calls are open */
 		g->dirty = r->plan.held = true;
 }
 
@@ -114,7 +114,7 @@ static bool receiver_let_go(struct control *c, struct call *call, const struct m
 {
 	struct reduce_receiver *g = call->owner;
 
-	if (answer == NULL || answer->reply.status != -EAGAIN)
+	if (!answer || answer->reply.status != -EAGAIN)
 		return receiver_answered(c, call, answer);
 	g->call = NULL; /* its COMBINED says when it is done */
 	return false;
@@ -158,9 +158,9 @@ static struct reduce_receiver *receiver_add(struct control *c, struct reduce *r,
 {
 	struct reduce_receiver *g = receiver_of(r, node);
 
-	if (g == NULL) {
+	if (!g) {
 		g = pool_take(&c->coordinator->reduces.receivers);
-		if (g == NULL)
+		if (!g)
 			return NULL; /* it asks again */
 		g->reduce = r;
 		g->node = node;
@@ -188,7 +188,7 @@ void reduce_receivers_begin(struct control *c, struct reduce *r)
 	directory_waiters_take(&c->directory->shard, &r->by_id.id, receiver_take, r);
 	/* Do not wait for their GETs: those would have to pass links that are full by then. */
 	for (uint32_t i = 0; r->plan.graph.eager && i < r->plan.graph.slots; i++)
-		if (receiver_of(r, r->plan.run.slot[i].host) == NULL)
+		if (!receiver_of(r, r->plan.run.slot[i].host))
 			receiver_add(c, r, r->plan.run.slot[i].host, 0);
 }
 
@@ -198,10 +198,10 @@ bool reduce_receivers_get(struct control *c, struct node *n, const struct messag
 	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
 	struct reduce_receiver *g;
 
-	if (r == NULL || m->get.why == MESSAGE_GET_LOCATE || m->get.why == MESSAGE_GET_FORGET)
+	if (!r || m->get.why == MESSAGE_GET_LOCATE || m->get.why == MESSAGE_GET_FORGET)
 		return false;
 	g = receiver_add(c, r, n->number, m->request);
-	if (g == NULL)
+	if (!g)
 		return true;
 	answer.got.id = m->get.id;
 	answer.got.what = MESSAGE_GOT_WAIT;
@@ -253,7 +253,7 @@ static void receiver_force(struct control *c, struct reduce *r)
 		struct reduce_receiver *g =
 			reduce_reachable(c, node) ? receiver_add(c, r, node, 0) : NULL;
 
-		if (g == NULL)
+		if (!g)
 			continue;
 		receiver_tell(c, r, g);
 		return;
@@ -288,7 +288,7 @@ static void receiver_settle(struct control *c, struct reduce *r,
 	if (!r->out.finished && r->commit.holder == REDUCE_NONE && ready)
 		reduce_commit_finish(c, r, ready->node);
 	else if (r->out.finished &&
-		 (!wanted || (r->out.broken && (ready == NULL || r->plan.graph.values))))
+		 (!wanted || (r->out.broken && (!ready || r->plan.graph.values))))
 		reduce_end(c, r, 0, "");
 	else if (r->out.finished)
 		receiver_go_round(c, r);
@@ -309,7 +309,7 @@ void reduce_receivers_check(struct control *c, struct reduce *r)
 
 		if (!g->done)
 			wanted = true;
-		else if (ready == NULL || !reduce_reachable(c, ready->node))
+		else if (!ready || !reduce_reachable(c, ready->node))
 			ready = g;
 	}
 	if (r->state == REDUCE_COMMITTED)
@@ -342,7 +342,7 @@ static void receiver_lost(struct control *c, struct reduce *r, struct reduce_rec
 	struct reduce_vertex *root = receiver_part(r, m);
 	bool link = root && m->status == -EHOSTUNREACH && reduce_reachable(c, reduce_host(root));
 
-	if (root == NULL || (link && !r->out.finished))
+	if (!root || (link && !r->out.finished))
 		return; /* it goes on trying */
 	if (r->state == REDUCE_RUNNING) {
 		reduce_lost(c, r, reduce_number(root), &lost);
@@ -359,7 +359,7 @@ void reduce_receivers_combined(struct control *c, struct reduce *r, struct node 
 	struct reduce_receiver *g = receiver_of(r, n->number);
 	const struct reduce_vertex *root;
 
-	if (g == NULL || m->generation != r->out.generation)
+	if (!g || m->generation != r->out.generation)
 		return;
 	if (m->part_node != MESSAGE_NODE_NONE && object_id_equal(&m->part_id, &r->by_id.id)) {
 		g->dirty = true;

@@ -84,7 +84,7 @@ static const struct reduce_receiver *relays_from(const struct reduce *r,
 	const struct reduce_receiver *g;
 	uint32_t slot;
 
-	if (r->plan.graph.feeder == NULL || to->slot == REDUCE_NONE ||
+	if (!r->plan.graph.feeder || to->slot == REDUCE_NONE ||
 	    reduce_host(reduce_root(r, stripe)) == to->node)
 		return NULL;
 	slot = distribution_from(&r->plan.graph, stripe, to->slot, map->there.word);
@@ -102,7 +102,7 @@ void reduce_feed_leave(struct control *c, struct reduce_receiver *g, uint32_t no
 	for (uint32_t i = 0; i < g->reduce->plan.graph.slots; i++)
 		if (map.at[i] && map.at[i]->node == node)
 			from = map.at[i];
-	if (from == NULL)
+	if (!from)
 		return;
 	if (!silent)
 		relays_set(&g->lost, from->slot);
@@ -121,7 +121,7 @@ static bool relays_goes_back(const struct reduce *r, const struct relays_map *ma
 	bool back = false;
 
 	for (uint32_t i = 0; i < r->plan.graph.slots; i++) {
-		if (map->at[i] == NULL || map->at[i]->missed || !relays_in(&g->left, i) ||
+		if (!map->at[i] || map->at[i]->missed || !relays_in(&g->left, i) ||
 		    relays_in(&g->lost, i))
 			continue;
 		relays_unset(&g->left, i);
@@ -134,7 +134,7 @@ void reduce_feed_return(struct control *c, struct reduce *r)
 {
 	struct relays_map map;
 
-	if (r->plan.graph.feeder == NULL)
+	if (!r->plan.graph.feeder)
 		return;
 	relays_map(r, &map);
 	list_each(l, after, &r->out.receivers)
@@ -216,7 +216,7 @@ void reduce_feed_changed(struct reduce *r, struct reduce_receiver *changed)
 {
 	struct relays_map map;
 
-	if (r->plan.graph.feeder == NULL)
+	if (!r->plan.graph.feeder)
 		return;
 	relays_map(r, &map);
 	if (changed->slot == REDUCE_NONE)

@@ -52,7 +52,7 @@ static void repair_vacated(struct control *c, struct reduce_source *s, uint32_t 
 {
 	s->failed = failed;
 	s->state = SOURCE_ABSENT;
-	if (s->call == NULL)
+	if (!s->call)
 		reduce_locate(c, s);
 }
 
@@ -138,7 +138,7 @@ static struct repair_part repair_find(struct reduce *r, uint32_t v,
 	struct repair_part part = {repair_source(r, reduce_slot(&r->plan.vertex[v]), m), NULL};
 	const struct graph_vertex *at = &r->plan.graph.vertex[v];
 
-	for (uint32_t e = 0; part.source == NULL && part.from == NULL && e < at->ins; e++) {
+	for (uint32_t e = 0; !part.source && !part.from && e < at->ins; e++) {
 		struct reduce_vertex *q = &r->plan.vertex[r->plan.graph.edge[at->in + e].vertex];
 
 		if (repair_is(r, q, m))
@@ -216,8 +216,8 @@ static void repair_silent(struct control *c, struct reduce *r, struct repair_par
 	struct closure *k;
 
 	reduce_view(c, r, &v);
-	if ((part.source == NULL && part.from == NULL) ||
-	    !r->rule.policy->replaces(&r->rule.args, &v) || !repair_has_reserve(c, r, node))
+	if ((!part.source && !part.from) || !r->rule.policy->replaces(&r->rule.args, &v) ||
+	    !repair_has_reserve(c, r, node))
 		return;
 	r->plan.speculative++;
 	k = repair_open(c, r);
@@ -295,10 +295,10 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		r = NULL;
 	whole = r && reduce_gathers(r) && object_id_equal(&in->id, &in->target);
 	p = whole ? NULL : repair_vertex(r, n, in);
-	if (whole ? !reduce_receivers_knows(r, n, in) : p == NULL)
+	if (whole ? !reduce_receivers_knows(r, n, in) : !p)
 		answer.reply.status = -ESTALE; /* nobody needs what it builds */
 	peers_send(c, n, &answer);
-	if (r == NULL)
+	if (!r)
 		return;
 	if (whole) {
 		reduce_receivers_combined(c, r, n, in);
@@ -309,7 +309,7 @@ void reduce_combined(struct control *c, struct node *n, const struct message *m)
 		reduce_commit_lost(c, r);
 		return;
 	}
-	if (p == NULL || r->state != REDUCE_RUNNING)
+	if (!p || r->state != REDUCE_RUNNING)
 		return;
 	i = reduce_number(p);
 	if (in->what == MESSAGE_COMBINED_LOST)
@@ -352,7 +352,7 @@ void reduce_tombstone(struct control *c, const struct message_tombstone *b)
 	struct reduce *r = known ? idmap_item(known, struct reduce, by_id) : NULL;
 	uint32_t root;
 
-	if (r == NULL || r->state != REDUCE_RUNNING || r->plan.graph.vertices == 0)
+	if (!r || r->state != REDUCE_RUNNING || r->plan.graph.vertices == 0)
 		return;
 	root = r->plan.graph.segment[0].root;
 	if (reduce_gathers(r) && r->out.generation <= b->generation) {

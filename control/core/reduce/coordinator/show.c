@@ -74,7 +74,7 @@ void reduce_explain(struct control *c, struct message_got *got)
 	const struct reduce *r = reduce_find(c, &got->id);
 	struct text t = {.length = 0};
 
-	if (r == NULL || (r->state == REDUCE_ENDED && r->status == 0))
+	if (!r || (r->state == REDUCE_ENDED && r->status == 0))
 		return;
 	if (r->state == REDUCE_ENDED) {
 		show_failed(&t, r);
@@ -151,8 +151,8 @@ bool reduce_progress_here(struct control *c, struct node *n, const struct messag
 	const struct reduce *r = reduce_find(c, &m->reduce.target);
 	struct message answer = {.kind = MESSAGE_USED, .request = m->request};
 
-	if (m->reduce.timeout_ns != 0 || n->state != NODE_UP || r == NULL ||
-	    r->state == REDUCE_ENDED || r->out.finished || !r->delegated.is_delegate)
+	if (m->reduce.timeout_ns != 0 || n->state != NODE_UP || !r || r->state == REDUCE_ENDED ||
+	    r->out.finished || !r->delegated.is_delegate)
 		return false;
 	reduce_progress(c, r, &answer.used);
 	peers_send(c, n, &answer);
@@ -176,7 +176,7 @@ bool reduce_refuses(struct control *c, const struct node *n, const struct messag
 	const struct reduce *r = m->have.create ? reduce_find(c, &m->have.id) : NULL;
 	struct text t = {.length = 0};
 
-	if (r == NULL || r->state == REDUCE_ENDED)
+	if (!r || r->state == REDUCE_ENDED)
 		return false;
 	text_add(&t, "a reduce makes an object of this id, node ");
 	text_add_number(&t, show_coordinator(c, r));
@@ -192,7 +192,7 @@ bool reduce_refuses_get(struct control *c, const struct node *n, const struct me
 	struct message answer = {.kind = MESSAGE_GOT, .request = m->request};
 	struct text t = {.length = 0};
 
-	if (r == NULL || r->state != REDUCE_ENDED || r->status != -EINVAL ||
+	if (!r || r->state != REDUCE_ENDED || r->status != -EINVAL ||
 	    c->now_ns > r->ended_ns + SHOW_FAILED_NS || (e && e->generation != 0) ||
 	    m->get.why == MESSAGE_GET_LOCATE || m->get.why == MESSAGE_GET_FORGET)
 		return false;

@@ -157,7 +157,7 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 	}
 	p->call = rpc_start(c, peers_node(c, reduce_host(p)), &m, TABLE_SLOT_NONE,
 			    c->config.call_ns, reduce_combine_answered, p);
-	if (p->call == NULL) { /* too many calls are open */
+	if (!p->call) { /* too many calls are open */
 		r->plan.run.vertex[v] |= RUN_DIRTY;
 		r->plan.held = true;
 	}
@@ -173,7 +173,7 @@ static bool reduce_unheard(const struct control *c, const struct reduce *r)
 
 		if (!reduce_is(p, RUN_STARTED) || reduce_host(p) == c->cluster->self->number)
 			continue;
-		if (!reduce_is(p, RUN_DIRTY) && p->call == NULL)
+		if (!reduce_is(p, RUN_DIRTY) && !p->call)
 			return false;
 		informed = true;
 	}
@@ -239,7 +239,7 @@ void reduce_beat(struct control *c, struct reduce *r)
 	bool open = r->state < REDUCE_COMMITTING;
 
 	for (uint32_t i = 0; open && i < r->from.count; i++)
-		if (r->from.source[i].state != SOURCE_KNOWN && r->from.source[i].call == NULL &&
+		if (r->from.source[i].state != SOURCE_KNOWN && !r->from.source[i].call &&
 		    !r->from.source[i].with)
 			reduce_locate(c, &r->from.source[i]);
 	if (open)

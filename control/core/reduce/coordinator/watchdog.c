@@ -27,7 +27,7 @@ static void watchdog_root(struct control *c, struct reduce *r, struct reduce_ver
 		reduce_silent(c, r, reduce_number(p));
 		return;
 	}
-	if (p->call == NULL) {
+	if (!p->call) {
 		if (!tell)
 			return;
 		r->plan.run.vertex[reduce_number(p)] |= RUN_DIRTY;

@@ -159,7 +159,7 @@ struct part *input_add(struct control *c, struct participant *k, const struct me
 {
 	struct part *p = pool_take(&c->participant->participants.parts);
 
-	if (p == NULL)
+	if (!p)
 		return NULL;
 	p->participant = k;
 	input_name(c, p, from);
@@ -222,7 +222,7 @@ void input_restart(struct control *c, struct part *p)
  * is here, and the rest arrives. The other node may have less. */
 static bool input_stays(struct control *c, const struct part *p, const struct node *to)
 {
-	if (p->state == PART_STREAM && p->call == NULL && to != p->before)
+	if (p->state == PART_STREAM && !p->call && to != p->before)
 		return 2 * (uint64_t)input_missing(c, p) < p->count;
 	return p->state == PART_LOCAL || p->state == PART_DONE;
 }

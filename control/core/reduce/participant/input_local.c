@@ -54,7 +54,7 @@ static bool input_local_edges(struct control *c, struct part *p, uint32_t slot)
 	struct substream_range r;
 	struct substream t;
 
-	if (into == NULL)
+	if (!into)
 		return false;
 	from = input_local_source(c, p, slot, &r);
 	for (uint32_t at = r.first; from && at < r.end; at = t.end) {
@@ -62,7 +62,7 @@ static bool input_local_edges(struct control *c, struct part *p, uint32_t slot)
 
 		t = substream_at(&r, at);
 		e = buffers_local(c, into, input_local_stage(from, t.worker), &t, p);
-		if (e == NULL)
+		if (!e)
 			return false;
 		list_append(&p->edges, &e->of_owner);
 	}

@@ -107,7 +107,7 @@ static void input_stream_send(struct control *c, struct part *p)
 	timers_cancel(&c->timers, &p->timer);
 	p->call = rpc_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns,
 			    input_stream_answered, p);
-	if (p->call == NULL)
+	if (!p->call)
 		input_timer(c, p, env_backoff(c, 1));
 	else if (p->state == PART_STREAM)
 		input_timer(c, p, PART_SILENT_NS);
@@ -120,8 +120,7 @@ static void input_stream_open(struct control *c, struct part *p)
 	struct stage *s = participant_stage(c, p->participant);
 	struct substream_range r = input_range(c, p, p->lanes, p->node->workers);
 
-	if (s == NULL ||
-	    !substreams_open(c, p->node, &r, s, buffers_given(c, s, p), p, &p->edges)) {
+	if (!s || !substreams_open(c, p->node, &r, s, buffers_given(c, s, p), p, &p->edges)) {
 		input_let_go(c, p);
 		input_later(c, p, -ENOSPC);
 	} else if (list_empty(&p->edges)) {

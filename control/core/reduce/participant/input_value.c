@@ -113,7 +113,7 @@ static void input_value_start(struct control *c, struct part *p)
 
 static void input_value_fire(struct control *c, struct part *p)
 {
-	if (p->call == NULL) {
+	if (!p->call) {
 		input_value_ask(c, p);
 	} else if (p->node->state == NODE_DOWN) {
 		input_unask(c, p);

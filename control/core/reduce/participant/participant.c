@@ -40,7 +40,7 @@ struct stage *participant_stage(struct control *c, struct participant *k)
 	if (bitmap == 0)
 		return NULL;
 	s = buffers_stage_sum(c, k->slot, k->chunk_bytes, bitmap, &k->sum);
-	if (s == NULL)
+	if (!s)
 		allocator_give(&c->flow->buffers.scratch, bitmap);
 	return s;
 }
@@ -58,7 +58,7 @@ static bool participant_acked(struct control *c, struct call *call, const struct
 	struct participant *k = call->owner;
 
 	k->call = NULL;
-	if (answer == NULL) { /* it sends COMBINE again, or is gone */
+	if (!answer) { /* it sends COMBINE again, or is gone */
 		participant_unacked(k);
 		return false;
 	}
@@ -119,10 +119,10 @@ static bool participant_news(struct participant *k, struct message_combined *m)
 
 		if (p->acked || p->state < PART_DONE)
 			continue;
-		if (done == NULL || p->state == PART_LOST)
+		if (!done || p->state == PART_LOST)
 			done = p;
 	}
-	if (done == NULL)
+	if (!done)
 		return participant_news_silent(k, m);
 	m->what = done->state == PART_LOST ? MESSAGE_COMBINED_LOST : MESSAGE_COMBINED_PART;
 	participant_name_part(m, done);
@@ -144,7 +144,7 @@ void participant_report(struct control *c, struct participant *k)
 		return;
 	k->call = rpc_start(c, k->coordinator, &m, TABLE_SLOT_NONE, c->config.coordinator_lost_ns,
 			    participant_acked, k);
-	if (k->call == NULL) /* too many calls: the next COMBINE repeats it */
+	if (!k->call) /* too many calls: the next COMBINE repeats it */
 		participant_unacked(k);
 }
 
@@ -345,7 +345,7 @@ static bool participant_check_part(struct control *c, const struct message_combi
 {
 	uint64_t chunks = chunk_count(m->size, m->chunk_bytes);
 
-	if (peers_node(c, p->node) == NULL || p->count == 0 || p->to >= chunks ||
+	if (!peers_node(c, p->node) || p->count == 0 || p->to >= chunks ||
 	    p->count > chunks - p->to || (m->op && p->count != chunks) ||
 	    (m->flags & MESSAGE_COMBINE_VALUES && p->count > OBJECT_INLINE_MAX / m->chunk_bytes))
 		return false;
@@ -404,7 +404,7 @@ static int participant_make(struct control *c, struct node *n, const struct mess
 	if (error)
 		return error;
 	k = pool_take(&c->participant->participants.pool);
-	if (k == NULL)
+	if (!k)
 		return -EAGAIN;
 	error = objects_insert(c, &m->id, m->name, &m->meta, m->size, m->generation, m->chunk_bytes,
 			       OBJECT_CREATING, &slot);
@@ -481,7 +481,7 @@ static int participant_parts(struct control *c, struct participant *k,
 		if (k->sum.op && k->count >= k->sum.need)
 			return -EPROTO;
 		p = input_add(c, k, &m->parts[i]);
-		if (p == NULL)
+		if (!p)
 			return -EAGAIN;
 		input_start(c, p);
 	}
@@ -526,8 +526,8 @@ void participant_request(struct control *c, struct node *n, const struct message
 	struct participant *k = NULL;
 	int error = participant_check(c, &m->combine);
 
-	if (error == 0 && (c->table == NULL || (!(m->combine.flags & MESSAGE_COMBINE_DELEGATED) &&
-						ownership_shard(c, &m->combine.target) != n)))
+	if (error == 0 && (!c->table || (!(m->combine.flags & MESSAGE_COMBINE_DELEGATED) &&
+					 ownership_shard(c, &m->combine.target) != n)))
 		error = -EAGAIN;
 	if (error == 0)
 		error = participant_find(c, n, &m->combine, &k);

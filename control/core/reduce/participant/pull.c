@@ -89,7 +89,7 @@ static bool pull_keep(struct control *c, struct list *head, struct node *n, cons
 			return true; /* repeated */
 	}
 	t = pool_take(&c->participant->pulls.pool);
-	if (t == NULL)
+	if (!t)
 		return false;
 	t->node = n;
 	t->request = m->request;
@@ -106,7 +106,7 @@ void pull_request(struct control *c, struct node *n, const struct message *m)
 	struct participant *k = status == -EAGAIN ? pull_participant(c, &m->pull) : NULL;
 	struct list *head = k ? &k->pulls : status == -ENOENT ? &c->participant->pulls.early : NULL;
 
-	if (head == NULL || !pull_keep(c, head, n, m))
+	if (!head || !pull_keep(c, head, n, m))
 		pull_answer(c, n, m->request, &m->pull);
 }
 

@@ -14,7 +14,7 @@ static bool push_use(struct control *c, const struct node *n, const struct messa
 {
 	struct participant *k = participant_of(c, &m->into);
 
-	if (k == NULL || !k->values)
+	if (!k || !k->values)
 		return false;
 	list_each(l, after, &k->parts)
 	{
@@ -44,7 +44,7 @@ void push_received(struct control *c, struct node *n, const struct message *m)
 	struct push *o = push_use(c, n, &m->push) ? NULL : pool_take(&c->participant->pushes.pool);
 	uint8_t *data;
 
-	if (o == NULL)
+	if (!o)
 		return;
 	data = c->participant->pushes.data +
 	       (size_t)pool_index(&c->participant->pushes.pool, o) * OBJECT_INLINE_MAX;

@@ -73,7 +73,7 @@ void requester_keep(struct control *c, struct requester *r)
 void requester_forget(struct control *c, struct requester *r)
 {
 	rpc_cancel(c, r->call);
-	c->requester->requesters.sending -= r->state == REQUESTER_KEPT && r->call != NULL;
+	c->requester->requesters.sending -= r->state == REQUESTER_KEPT && r->call;
 	timers_cancel(&c->timers, &r->timer);
 	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->link);
@@ -123,7 +123,7 @@ static void ledger_send(struct control *c, struct requester *r)
 		return;
 	m.used.target = r->reduce.target;
 	r->call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, c->config.directory_ns, ledger_acked, r);
-	if (r->call == NULL) { /* too many: soon */
+	if (!r->call) { /* too many: soon */
 		c->requester->requesters.unacked = true;
 		return;
 	}

@@ -101,9 +101,9 @@ void requester_deleted(struct control *c, const struct object_id *target)
 {
 	struct requester *r;
 
-	while ((r = requester_find(c, target)) != NULL)
+	while ((r = requester_find(c, target)))
 		requester_fail(c, r, -ECANCELED, "the reduce was cancelled by rm: reduce again");
-	while ((r = requester_recall(c, target)) != NULL)
+	while ((r = requester_recall(c, target)))
 		requester_forget(c, r);
 }
 
@@ -191,7 +191,7 @@ static bool requester_answered(struct control *c, struct call *call, const struc
 		r->state = REQUESTER_LOOK;
 		requester_step(c, r);
 	} else if ((r->accepted && (status == -EAGAIN || status == -ENOSPC)) ||
-		   (r->proposed && answer == NULL)) {
+		   (r->proposed && !answer)) {
 		requester_rest(c, r, REQUESTER_ASK);
 	} else {
 		requester_fail(c, r, status, answer ? answer->reply.text : requester_silent);
@@ -396,7 +396,7 @@ static void requester_watch(struct control *c, struct requester *r);
 static bool requester_probed(struct control *c, struct call *call, const struct message *answer)
 {
 	call->node->probing = false;
-	if (answer == NULL)
+	if (!answer)
 		membership_suspect(c, call->node);
 	return false;
 }
@@ -424,7 +424,7 @@ static void requester_watch(struct control *c, struct requester *r)
 static void requester_step(struct control *c, struct requester *r)
 {
 	r->call = requester_call(c, r);
-	if (r->call == NULL) /* too many: later */
+	if (!r->call) /* too many: later */
 		requester_rest(c, r, r->state);
 }
 
@@ -472,11 +472,11 @@ static int32_t requester_agree(struct control *c, struct node *n, const struct m
 
 	if (kept && kept->generation == m->generation)
 		return 0;
-	if (r == NULL)
+	if (!r)
 		return other ? -ESTALE : -ENOENT;
 	if (requester_agreed(r))
 		return r->generation == m->generation ? 0 : -ESTALE;
-	if (ownership_shard(c, &m->target) != n || peers_node(c, m->node) == NULL)
+	if (ownership_shard(c, &m->target) != n || !peers_node(c, m->node))
 		return -EAGAIN;
 	requester_note(r, m);
 	r->holder = m->node;
@@ -497,7 +497,7 @@ void requester_propose(struct control *c, const struct message_used *m)
 {
 	struct requester *r = requester_own(c, m);
 
-	if (r == NULL || requester_agreed(r))
+	if (!r || requester_agreed(r))
 		return;
 	requester_note(r, m);
 	r->holder = m->node;
@@ -517,7 +517,7 @@ void requester_refused(struct control *c, const struct message_used *m)
 {
 	struct requester *r = requester_own(c, m);
 
-	if (r == NULL || !r->proposed)
+	if (!r || !r->proposed)
 		return;
 	r->doubted |=
 		ownership_shard(c, &m->target) == c->cluster->self; /* another one was asked */
@@ -564,7 +564,7 @@ static struct requester *requester_new(struct control *c, const struct message_r
 	if (rs->pool.used == rs->pool.capacity && !list_empty(&rs->kept))
 		requester_forget(c, list_item(list_first(&rs->kept), struct requester, link));
 	r = pool_take(&rs->pool);
-	if (r == NULL)
+	if (!r)
 		return NULL;
 	own = c->requester->requesters.sources +
 	      (size_t)pool_index(&c->requester->requesters.pool, r) * MESSAGE_SOURCES_MAX;
@@ -581,7 +581,7 @@ static struct requester *requester_new(struct control *c, const struct message_r
 	r->retried = r->accepted = r->resumed = resumed;
 	r->state = resumed ? REQUESTER_FOLLOW : REQUESTER_ASK;
 	r->call = requester_call(c, r);
-	if (r->call == NULL) {
+	if (!r->call) {
 		pool_give(&c->requester->requesters.pool, r);
 		return NULL;
 	}
