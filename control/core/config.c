@@ -129,7 +129,7 @@ struct control *core_join(struct core *k)
 }
 
 static void config_carve_cluster(struct arena *a, const struct control_config *f,
-				 struct room_cluster *k)
+				 struct cluster_state *k)
 {
 	k->shard_nodes = arena_carve(a, sizeof(*k->shard_nodes) * f->shards);
 	peers_carve(&k->peers, a, f);
@@ -166,7 +166,7 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	sessions_carve(&p->session.sessions, a, f);
 	staging_carve(&p->session.creations, a, f);
 	owned_carve(&p->session.owners, a);
-	room_carve(&p->session.sessions, a);
+	create_wait_carve(&p->session.sessions, a);
 	return k;
 }
 

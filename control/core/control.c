@@ -123,7 +123,7 @@ void control_start(struct control *c)
 	c->cluster->calls.count = env_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
 	tombstone_copies_init(c);
-	list_init(&c->session->sessions.roomless);
+	list_init(&c->session->sessions.creates);
 	list_init(&c->session->sessions.prefetches);
 	list_init(&c->session->sessions.watching);
 	backup_init(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hands each message to its room. A request to a shard owner is answered here if this node does not
- * own its id, or is not settled yet (dispatch_too_early). Called by control.c and the loopback.
+ * Hands each message to its module. A request to a shard owner is answered here if this node does
+ * not own its id, or is not settled yet (dispatch_too_early). Called by control.c and the loopback.
  */
 #include <errno.h>
 #include "state.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hands each message to its room: see dispatch.c. */
+/* Hands each message to its module: see dispatch.c. */
 #ifndef SARISSA_CONTROL_CORE_DISPATCH_H
 #define SARISSA_CONTROL_CORE_DISPATCH_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The events of each room, for the rooms above, which it must not know: one table per room. The
- * order of the calls in each function matters.
+ * The events of each module, for the modules above, which it must not know: one table per module.
+ * The order of the calls in each function matters.
  */
 #include <errno.h>
 #include "state.h"
@@ -387,7 +387,7 @@ static void wiring_room(struct control *c)
 {
 	if (c->table)
 		spill_pump(c);
-	room_retry(c);
+	create_wait_retry(c);
 	placement_room(c);
 	if (c->table)
 		reduce_roomless(c);

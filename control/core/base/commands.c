@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rooms.h"
+#include "modules.h"
 
 /* Bound of a worker's queue. Records in it at a time: of a stage at most its opening, finishing and
  * dropping; of an edge its opening and dropping (a number is reused only after EVENT_DROPPED, so

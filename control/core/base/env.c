@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <xxhash.h>
 #include "env.h"
-#include "rooms.h"
+#include "modules.h"
 #include "text.h"
 
 #define CLOCK_AHEAD_NS (3600 * UINT64_C(1000000000))

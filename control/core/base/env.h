@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every room may ask for: numbers drawn at random, generations by the clock, pauses, the log.
- * All of it comes from the configuration and from the time of the present turn.
+ * Services that every module may ask for: numbers drawn at random, generations by the clock,
+ * pauses, the log. All of it comes from the configuration and from the time of the present turn.
  */
 #ifndef SARISSA_CONTROL_CORE_BASE_ENV_H
 #define SARISSA_CONTROL_CORE_BASE_ENV_H

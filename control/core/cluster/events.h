@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the cluster tells the rooms above it, which it does not know. One table, in wiring.c.
+ * What the cluster tells the modules above it, which it does not know. One table, in wiring.c.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_EVENTS_H
 #define SARISSA_CONTROL_CORE_CLUSTER_EVENTS_H

@@ -11,7 +11,7 @@
  * a new announcement of all objects to the refuting node.
  */
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 #include "gossip.h"
 #include "join.h"
 

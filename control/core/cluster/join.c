@@ -5,7 +5,7 @@
  * from the same address gets its old number. A node whose HELLO has no number yet is a guest.
  */
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 #include "gossip.h"
 #include "join.h"
 

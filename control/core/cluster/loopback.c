@@ -3,7 +3,7 @@
  * Messages of a node to itself: queued and handled later in the same turn, so that no handler runs
  * inside another. What a message points to is copied, because it may change before its turn comes.
  */
-#include "room.h"
+#include "state.h"
 #include "loopback.h"
 
 static uint8_t *loopback_data(struct control *c, const struct loopback *l)

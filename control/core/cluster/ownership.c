@@ -3,10 +3,10 @@
  * Shard ownership: which node owns the directory shard of an id. When the members change, holders
  * announce their objects to the new owner (store/announce.c), open requests are sent there (rpc.c),
  * and the old owner forgets the ids and redirects their waiters. Nodes with different views
- * redirect requests to each other until they agree; the requests stay open. Called by all rooms.
+ * redirect requests to each other until they agree; the requests stay open. Called by all modules.
  */
 #include <xxhash.h>
-#include "room.h"
+#include "state.h"
 #include "join.h"
 
 /* Rendezvous hashing: each node has a weight for the id, and the node with the largest weight owns

@@ -6,7 +6,7 @@
  * A link is a wanted connection between a worker of this node and one of another. It is opened when
  * first wanted, and reopened with growing pauses while a user wants it. The link between the
  * workers 0 carries all messages. Links to watched nodes (gossip.c) and to configured shard owners
- * always exist. Called by all rooms above. It must not know objects.
+ * always exist. Called by all modules above. It must not know objects.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_PEERS_H
 #define SARISSA_CONTROL_CORE_CLUSTER_PEERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 #include "gossip.h"
 

@@ -2,7 +2,7 @@
 /*
  * Calls: requests to other nodes, or to this one, that are not answered yet. A call is repeated
  * when a connection to its node comes up, and every retry_ns, until it is answered, cancelled, or
- * past its deadline. Its owner gets exactly one end, none after a cancel. Called by all rooms
+ * past its deadline. Its owner gets exactly one end, none after a cancel. Called by all modules
  * above. It must not know what the messages say, but for their ids.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_RPC_H

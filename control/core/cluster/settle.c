@@ -18,7 +18,7 @@
 #include <xxhash.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 #include "settle.h"
 

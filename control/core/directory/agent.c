@@ -4,7 +4,7 @@
  * holders, redirects. Called by the shard and by control.c. The shard itself (directory.c) knows no
  * calls, members or time.
  */
-#include "room.h"
+#include "state.h"
 #include "agent.h"
 
 #define AGENT_TELL_NS	  UINT64_C(200000000)

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 #define BACKUP_SILENT_NS UINT64_C(1000000000)
 

@@ -15,7 +15,7 @@
 #define SARISSA_CONTROL_CORE_DIRECTORY_DIRECTORY_H
 
 #include "core/base/allocator.h"
-#include "core/cluster/room.h"
+#include "core/cluster/state.h"
 #include "core/base/idmap.h"
 #include "core/base/list.h"
 #include "core/message/message.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "room.h"
+#include "state.h"
 
 enum { EVICT_STEP = 1024 }; /* copies scanned per HAVE */
 

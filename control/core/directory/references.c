@@ -2,7 +2,7 @@
 #include <errno.h>
 #include "agent.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 #define REFERENCES_RETRY_NS UINT64_C(100000000)
 #define REFERENCES_DEATH_NS UINT64_C(11000000000) /* the usual ttl of a lease, and a second */

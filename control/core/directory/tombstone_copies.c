@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 enum { TOMBSTONES_SENDING_MAX = 256, TOMBSTONES_NODE_MAX = 8, TOMBSTONES_STEP = 4096 };
 

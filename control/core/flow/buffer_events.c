@@ -5,7 +5,7 @@
  */
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 static struct stage *buffer_events_find_stage(struct control *c, unsigned worker, uint32_t handle)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 enum { SCRATCH_GRAIN_BYTES = 64 };

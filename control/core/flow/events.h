@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the buffers tell the rooms above, which own the objects under them and have made their
+ * What the buffers tell the modules above, which own the objects under them and have made their
  * edges. One table, in wiring.c.
  */
 #ifndef SARISSA_CONTROL_CORE_FLOW_EVENTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "substreams.h"
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 /* The number of chunks from `chunk` to the end of its lane; sets the lane's first chunk and worker.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/cluster/room.h"
-#include "room.h"
+#include "core/cluster/state.h"
+#include "state.h"
 
 void agents_carve(struct agents *as, struct arena *a, const struct control_config *config)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The members of groups that are sessions of this node: announced again to a new owner of their
- * group, and reported as lost when their session ends. Called by the session room and the front
+ * group, and reported as lost when their session ends. Called by the module session and the front
  * door. It must not know policies or rounds.
  */
 #ifndef SARISSA_CONTROL_CORE_GROUP_AGENT_H

@@ -2,7 +2,8 @@
 /*
  * The clocks of a cohort's members: how many members stand at each clock value, in a ring of
  * counters. Minimum, staleness and "has everybody reached clock v" cost O(1), whatever the number
- * of members; the memory is constant. Called by the group room. It must not know members or rounds.
+ * of members; the memory is constant. Called by the module group. It must not know members or
+ * rounds.
  *
  * Invariants (clocks_valid):
  *   1. members = ahead + the sum of ring[].

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Policies of synchronisation: a text, and the table that it is compiled to. Called by the group
- * room. Pure functions; they must not know groups or members.
+ * Policies of synchronisation: a text, and the table that it is compiled to. Called by the module
+ * group. Pure functions; they must not know groups or members.
  *
  *   policy  = row { "," row } | "auto" [ PERCENT ]
  *   row     = [ COHORT ":" ] rule { option }

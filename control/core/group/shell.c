@@ -5,12 +5,12 @@
  */
 #include <errno.h>
 #include "core/base/env.h"
-#include "core/cluster/room.h"
-#include "core/directory/room.h"
+#include "core/cluster/state.h"
+#include "core/directory/state.h"
 #include "core/reduce/requester/requester.h"
-#include "core/store/room.h"
+#include "core/store/state.h"
 #include "internal/reduce.h"
-#include "room.h"
+#include "state.h"
 
 #define SHELL_REDUCE_NS UINT64_C(10000000000) /* for the sources of a round to be found */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The holds of this node's leases: their table, and their states (leases.h). */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 #include "kept.h"
 
 static struct hold **holds_bucket(struct control *c, const struct object_id *id)

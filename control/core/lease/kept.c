@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kept.h"
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 
 static uint64_t kept_real(const struct control *c, uint64_t now_ns)
 {

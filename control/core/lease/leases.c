@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 #include "kept.h"
 
 void leases_carve(struct leases *l, struct arena *a, const struct control_config *config)

@@ -2,8 +2,8 @@
 /*
  * The leases that clients of this node have opened, and the objects that each holds. This node
  * announces them to the shard owners (tell.c), also to new ones, and keeps the tables for the next
- * control here (kept.h). Called by the session room, the store's resync and the front door. It must
- * not know sessions or copies.
+ * control here (kept.h). Called by the module session, the store's resync and the front door. It
+ * must not know sessions or copies.
  *
  *   open    --its last session has ended-->   grace: its ttl runs
  *   grace   --a session opens it-->            open
@@ -75,7 +75,7 @@ struct hold {
 	uint64_t waiter_number;
 };
 
-struct lease_ops { /* for the rooms above: one table, in wiring.c */
+struct lease_ops { /* for the modules above: one table, in wiring.c */
 	/* A hold must be announced, to a new owner or again: ANNOUNCED must wait for it. */
 	void (*announce_more)(struct control *c);
 	/* The end of what a client waits for: hold.waiter, and its number. */

@@ -6,7 +6,7 @@
  * that ends it.
  */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 #include "kept.h"
 
 bool tell_unacked(struct control *c, const struct hold *h)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include "core/base/text.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 /* ---- the requester -------------------------------------------------------------------------- */
 

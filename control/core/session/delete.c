@@ -2,7 +2,7 @@
 /* DELETE of a client: asks the shard owner, then ends the object and its reduce on this node. */
 #include <errno.h>
 #include "core/reduce/requester/requester.h"
-#include "room.h"
+#include "state.h"
 
 static bool session_deleted(struct control *c, struct call *call, const struct message *answer)
 {

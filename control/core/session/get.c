@@ -2,7 +2,7 @@
 /* GET and WAIT. */
 #include <errno.h>
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 /* An owner defers the reply "wait" by 5 to 10 ms. A GET with a shorter timeout would never learn
  * that the object was not put: its request is not deferrable. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* GROUP: passes what a member asks on to the owner of its group, and the answer back. */
 #include <errno.h>
-#include "core/cluster/room.h"
-#include "core/group/room.h"
-#include "room.h"
+#include "core/cluster/state.h"
+#include "core/group/state.h"
+#include "state.h"
 
 static bool session_group_gone(struct control *c, struct call *call, const struct message *answer)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include "core/transfer/fetch.h"
 #include "core/transfer/serve.h"
-#include "room.h"
+#include "state.h"
 
 enum { SESSION_LIST_BUSY = 3 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LEASE, LEASE_END, HOLD, RELEASE, EXPIRE of clients: calls of the lease room, and their answers.
+/* LEASE, LEASE_END, HOLD, RELEASE, EXPIRE of clients: calls of the module lease, and their answers.
  */
 #include <errno.h>
 #include "core/base/text.h"
-#include "core/lease/room.h"
-#include "room.h"
+#include "core/lease/state.h"
+#include "state.h"
 
 static const char lease_ended[] = "the lease has ended, or never was: open another one";
 static const char lease_busy[] = "another call about this object is under way: try again";

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 bool session_lacks(struct control *c, const struct node *n)
 {

@@ -2,7 +2,7 @@
 #include "owned.h"
 #include <errno.h>
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 void owned_carve(struct owners *o, struct arena *a)
 {

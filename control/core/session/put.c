@@ -3,10 +3,10 @@
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "core/directory/room.h"
-#include "core/lease/room.h"
+#include "core/directory/state.h"
+#include "core/lease/state.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 static const char *session_state_name(uint16_t state)
 {
@@ -370,7 +370,7 @@ void session_create(struct control *c, struct session *s, const struct session_r
 		return;
 	error = session_insert(c, s, &r->id, r->name, &r->meta, r->size, &slot, &t);
 	if (error == -EAGAIN) {
-		room_await(c, s, r);
+		create_wait_await(c, s, r);
 		return;
 	}
 	if (error) {

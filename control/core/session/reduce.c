@@ -5,7 +5,7 @@
 #include "core/reduce/coordinator/delegate.h"
 #include "core/reduce/requester/requester.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 _Static_assert((int)SESSION_SOURCES_MAX == (int)MESSAGE_SOURCES_MAX,
 	       "what a client names fits a message");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replies to clients. */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 static uint32_t reply_session(const struct control *c, const struct session *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The answer to a SEAL of a small object waits until the directory has its value. Called by put.c
  * and by the store's events. */
-#include "room.h"
+#include "state.h"
 
 #define SEAL_NS UINT64_C(500000000) /* for so long at most */
 

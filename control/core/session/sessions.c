@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include "core/base/text.h"
-#include "core/group/room.h"
-#include "core/lease/room.h"
+#include "core/group/state.h"
+#include "core/lease/state.h"
 #include "core/transfer/fetch.h"
 #include "internal/array_meta.h"
-#include "room.h"
+#include "state.h"
 
 void sessions_carve(struct sessions *s, struct arena *a, const struct control_config *config)
 {

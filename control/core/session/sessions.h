@@ -3,7 +3,7 @@
  * Sessions: the clients of this node, and their requests. Every byte of a request is checked before
  * use; a bad one is answered -EINVAL. A request that cannot be answered at once becomes a wait,
  * which ends with its answer, its timeout, or its session. Called by the shell and by events of the
- * rooms below. It must not know the wire or workers.
+ * modules below. It must not know the wire or workers.
  */
 #ifndef SARISSA_CONTROL_CORE_SESSION_SESSIONS_H
 #define SARISSA_CONTROL_CORE_SESSION_SESSIONS_H
@@ -78,9 +78,9 @@ enum { SESSION_WATCHES = 64 }; /* of all clients of this node */
 
 enum { PREFETCHES = 1024 }; /* objects that other nodes have asked this one to fetch */
 
-enum { REPLICA_ROOMS = 256 }; /* CREATEs that wait for room at a time; more fail at once */
+enum { CREATE_WAITS_MAX = 256 }; /* CREATEs that wait for room at a time; more fail at once */
 
-struct room { /* a CREATE that waits until nodes of pinned replicas have answered */
+struct create_wait { /* a CREATE that waits until nodes of pinned replicas have answered */
 	struct list link;
 	struct wait *wait;
 	uint64_t number; /* of the wait: it may end before */
@@ -89,8 +89,8 @@ struct room { /* a CREATE that waits until nodes of pinned replicas have answere
 };
 
 struct sessions {
-	struct pool rooms;
-	struct list roomless; /* struct room.link */
+	struct pool create_waits;
+	struct list creates; /* struct create_wait.link */
 	struct pool pool;
 	struct pool waits;
 	struct list prefetches; /* waits of other nodes */
@@ -222,12 +222,12 @@ void session_stat_carve(struct sessions *s, struct arena *a);
 void session_tell(struct control *c, struct node *n, const struct message *m);
 /* Adds what only this node knows. */
 void session_localise(struct control *c, struct session_object *o);
-/* room.c */
-void room_carve(struct sessions *s, struct arena *a);
+/* create_wait.c */
+void create_wait_carve(struct sessions *s, struct arena *a);
 /* objects_insert said -EAGAIN for this CREATE: it is tried again, and the session answered. */
-void room_await(struct control *c, struct session *s, const struct session_request *r);
+void create_wait_await(struct control *c, struct session *s, const struct session_request *r);
 /* The node of a pinned replica has answered, or will not. */
-void room_retry(struct control *c);
+void create_wait_retry(struct control *c);
 /* seal.c */
 /* Whether a SEAL of that object waits for the owner's acknowledgement. */
 bool seal_waits(struct control *c, uint32_t slot);

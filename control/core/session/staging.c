@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 enum {
 	/* of one turn: some 50 us, for the rest of the node waits meanwhile */

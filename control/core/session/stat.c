@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 struct stat_page {
 	struct session_object object;

@@ -6,9 +6,9 @@
  */
 #include <errno.h>
 #include "core/base/text.h"
-#include "core/lease/room.h"
+#include "core/lease/state.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 /* Three quarters of all waits, and of all objects that may be awaited from other nodes. */
 static uint32_t waits_share(const struct control *c)

@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 /* The owners may have most of the calls for others. */
 enum { SESSION_WATCH_SHARE = 4 };

@@ -5,7 +5,7 @@
  * bounded however long an owner is away. Called by objects.c, fetches, and when members change.
  */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 enum { ANNOUNCING_MAX = 64 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A wait of a client for an object or a reduce, as the rooms that make these see it: a link on a
- * list. The session room owns the wait, and hears of its end by events.
+ * A wait of a client for an object or a reduce, as the modules that make these see it: a link on a
+ * list. The module session owns the wait, and hears of its end by events.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_AWAIT_H
 #define SARISSA_CONTROL_CORE_STORE_AWAIT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the store tells the rooms above it, which make and read its objects. One table, in wiring.c.
+ * What the store tells the modules above it, which make and read its objects. One table, in
+ * wiring.c.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_EVENTS_H
 #define SARISSA_CONTROL_CORE_STORE_EVENTS_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The objects in this node's store: space, slots of the shared table, users. Only objects.c writes
- * the table, but for watermarks, which workers advance. Called by all rooms above. It must not know
- * fetches, sums or requests of clients. The memory of a ZOMBIE is freed when no client pins it and
- * no stage uses it; of an object of an earlier control, when that control's clients have gone, too.
+ * the table, but for watermarks, which workers advance. Called by all modules above. It must not
+ * know fetches, sums or requests of clients. The memory of a ZOMBIE is freed when no client pins it
+ * and no stage uses it; of an object of an earlier control, when that control's clients have gone,
+ * too.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_OBJECTS_H
 #define SARISSA_CONTROL_CORE_STORE_OBJECTS_H
@@ -151,7 +152,7 @@ bool objects_may_free(struct control *c, uint64_t size);
 bool objects_may_fit(struct control *c, uint64_t size);
 
 /* Makes an object, evicting others for its space; meta may be NULL: none. Sets *slot, or returns
- * -EFBIG, -ENOSPC, or -EAGAIN: there may be room when other nodes have answered (room_await,
+ * -EFBIG, -ENOSPC, or -EAGAIN: there may be room when other nodes have answered (create_wait_await,
  * replica_answered). */
 int objects_insert(struct control *c, const struct object_id *id, const char *name,
 		   const struct object_meta *meta, uint64_t size, uint64_t generation,

@@ -4,7 +4,7 @@
  * recovery_attach. Everything that it reads is checked like input from outside.
  */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 enum {

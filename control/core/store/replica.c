@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 #define REPLICA_SLACK_NS UINT64_C(1000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "room.h"
-#include "core/lease/room.h"
+#include "state.h"
+#include "core/lease/state.h"
 
 #define RECONCILE_NS UINT64_C(20000000)
 

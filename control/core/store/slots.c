@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/base/idmap.h"
-#include "room.h"
+#include "state.h"
 
 enum {
 	SLOTS_EVEN = 6

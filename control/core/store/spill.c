@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 #define SPILL_MUTE_NS UINT64_C(1000000000)

@@ -3,7 +3,7 @@
  * The names and metadata of the objects, in the private part of the table (object_private.h). A
  * note names its box; which boxes are free is known here alone, and found again from the notes.
  */
-#include "room.h"
+#include "state.h"
 
 #define TEXTS_NONE  0
 #define TEXTS_TAKEN UINT32_MAX

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of fetches for the rooms above, which have waits for objects. One table, in wiring.c. */
+/* Events of fetches for the modules above, which have waits for objects. One table, in wiring.c. */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_EVENTS_H
 #define SARISSA_CONTROL_CORE_TRANSFER_EVENTS_H
 

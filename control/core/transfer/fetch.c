@@ -2,7 +2,7 @@
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 enum {

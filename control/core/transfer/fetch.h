@@ -17,7 +17,7 @@
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_FETCH_H
 #define SARISSA_CONTROL_CORE_TRANSFER_FETCH_H
 
-#include "core/cluster/room.h"
+#include "core/cluster/state.h"
 #include "upstream.h"
 #include "core/base/idmap.h"
 #include "internal/record.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* KEEP: the shard owner asks this node to hold the second copy of a small object. */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 #include "keep.h"
 
 /* Frees the id for the second copy. 0; -EALREADY: the object is here; or -errno. */

@@ -11,7 +11,7 @@
  */
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 #define LOOK_MIN_NS   UINT64_C(4000000)
 #define LOOK_MAX_NS   UINT64_C(25000000)

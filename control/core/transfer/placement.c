@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 static const char fetch_nonsense[] =

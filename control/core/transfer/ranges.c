@@ -4,7 +4,7 @@
  * rates. Divides again when a feed has brought its range, joins or fails. All feeds are asked for
  * the last few chunks. Called by fetch.c and monitor.c.
  */
-#include "room.h"
+#include "state.h"
 
 enum { DIVIDE_TAIL_CHUNKS = 32, DIVIDE_TAIL_PER_SECOND = 500 /* or what comes in 2 ms */ };
 

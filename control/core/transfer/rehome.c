@@ -8,7 +8,7 @@
  * Called by monitor.c.
  */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 #define REPARENT_PAUSE_NS UINT64_C(100000000) /* doubles with each GET_REPARENT of a fetch */
 #define REPARENT_AHEAD_NS                                                      \

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 #define INVENTORY_ANSWER_NS UINT64_C(250000000)
 

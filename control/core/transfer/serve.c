@@ -2,7 +2,7 @@
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 void serves_carve(struct serves *s, struct arena *a, const struct control_config *config)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 
 #define FEED_SOON_NS   UINT64_C(500000)	   /* until a holder that was not ready is asked again */
 #define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */

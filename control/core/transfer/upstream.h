@@ -22,7 +22,7 @@
 #include "core/base/list.h"
 #include "core/message/message.h"
 #include "core/base/timers.h"
-#include "core/cluster/room.h"
+#include "core/cluster/state.h"
 
 struct call;
 struct control;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A world for the pure part of the group room: one group, its owner, clients that are its members,
- * and a store of names with copies on nodes. Messages and tasks take random times; messages are
- * lost, doubled and reordered; the owner is killed and replaced; processes and nodes die, or are
- * cut off, the owner's among them. All from a seed, in virtual time. world_check looks at the
- * invariants of groups.h after every event; what clients get of results is judged in
+ * A world for the pure part of the module group: one group, its owner, clients that are its
+ * members, and a store of names with copies on nodes. Messages and tasks take random times;
+ * messages are lost, doubled and reordered; the owner is killed and replaced; processes and nodes
+ * die, or are cut off, the owner's among them. All from a seed, in virtual time. world_check looks
+ * at the invariants of groups.h after every event; what clients get of results is judged in
  * world_judge.c.
  */
 #ifndef SARISSA_TESTS_UNIT_GROUP_WORLD_H

@@ -186,7 +186,7 @@ static void a_create_that_waits_for_room_keeps_them(void **state)
 	assert_int_equal(world_put(w, READER, 0, "b", size, 2), 0);
 	world_run(w, WORLD_SECOND);
 	seq = create_send(w, READER, "x", size, note);
-	assert_false(list_empty(&w->node[READER].core->session->sessions.roomless));
+	assert_false(list_empty(&w->node[READER].core->session->sessions.creates));
 	create_end(w, READER, seq);
 	check_get(w, PUTTER, "x", &note);
 	check_told(w, PUTTER, SESSION_STAT, "x", &note);

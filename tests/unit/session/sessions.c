@@ -2,7 +2,7 @@
 /* What clients may ask, what they must not, and how they vanish. */
 #include "fixtures/control_test.h"
 #include "fixtures/control_world.h"
-#include "core/directory/room.h"
+#include "core/directory/state.h"
 #include "core/state.h"
 
 #define STORE (UINT64_C(4) << 20)

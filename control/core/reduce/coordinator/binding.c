@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include "core/planner/binding.h"
-#include "room.h"
+#include "state.h"
 
 /* ---- filling -------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
  * the requester is dead, the coordinator decides. Called by repair.c, receivers.c and watchdog.c.
  */
 #include <errno.h>
-#include "core/directory/room.h"
-#include "room.h"
+#include "core/directory/state.h"
+#include "state.h"
 #include "events.h"
 
 static const char commit_lost[] =

@@ -9,7 +9,7 @@
 #include "internal/reduce_kernel.h"
 #include "core/base/text.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 bool reduce_reachable(struct control *c, uint32_t node)
 {

@@ -9,8 +9,8 @@
 #include "internal/reduce.h"
 #include "core/base/env.h"
 #include "core/base/text.h"
-#include "core/directory/room.h"
-#include "room.h"
+#include "core/directory/state.h"
+#include "state.h"
 #include "sources.h"
 
 enum { REDUCE_GRAIN_BYTES = 64 };

@@ -11,9 +11,9 @@
  * them is refused. Called by coordinator.c, commit.c and the requester (delegate.h).
  */
 #include <errno.h>
-#include "core/directory/room.h"
+#include "core/directory/state.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 #define DELEGATE_ASK_NS	    UINT64_C(25000000)

@@ -5,8 +5,8 @@
  * supersedes. Called by the front door and by coordinator.c.
  */
 #include <errno.h>
-#include "core/directory/room.h"
-#include "room.h"
+#include "core/directory/state.h"
+#include "state.h"
 
 /* Whether the directory would refuse the result because it knows a later, incomplete generation. */
 static bool history_hidden(struct control *c, const struct message_used *m)

@@ -3,7 +3,7 @@
  * The links of participants, in the form that planners use, and what a finished reduce shows of
  * them. Called by binding.c, contributions.c and commit.c.
  */
-#include "room.h"
+#include "state.h"
 
 static struct topology_link links_planned(struct fanout_link l)
 {

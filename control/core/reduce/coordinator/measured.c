@@ -5,7 +5,7 @@
  * plan (control_last_plan). It must not change how a reduce goes on.
  */
 #include <string.h>
-#include "room.h"
+#include "state.h"
 
 _Static_assert((int)CONTROL_PLAN_LEVELS_MAX > (int)NETWORK_LEVELS_MAX,
 	       "the last one is for several levels");

@@ -7,8 +7,8 @@
  * front door (GET, COMBINED), commit.c and repair.c.
  */
 #include <errno.h>
-#include "core/directory/room.h"
-#include "room.h"
+#include "core/directory/state.h"
+#include "state.h"
 
 static const char receiver_nobody[] =
 	"its result was lost before anybody had all of it: reduce again";

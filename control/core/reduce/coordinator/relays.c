@@ -12,7 +12,7 @@
  * the commit, a node with the whole target replaces a root that is lost or unreachable.
  */
 #include "core/planner/segment.h"
-#include "room.h"
+#include "state.h"
 
 #define FEED_BACK_NS UINT64_C(100000000) /* doubles each time */
 

@@ -7,7 +7,7 @@
  * repaired.
  */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 /* ---- the closure ----------------------------------------------------------------------------- */
 

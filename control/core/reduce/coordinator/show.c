@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 #include "core/base/text.h"
-#include "core/directory/room.h"
-#include "room.h"
+#include "core/directory/state.h"
+#include "state.h"
 
 /* For so long readers that have lost a partial target ask again. */
 #define SHOW_FAILED_NS UINT64_C(2000000000)

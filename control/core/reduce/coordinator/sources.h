@@ -3,7 +3,7 @@
 #ifndef SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_SOURCES_H
 #define SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_SOURCES_H
 
-#include "room.h"
+#include "state.h"
 
 struct sources_sorted {
 	const struct message_reduce *of;

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include "core/base/text.h"
 #include "internal/array_meta.h"
-#include "room.h"
+#include "state.h"
 #include "sources.h"
 
 enum { TYPES_NAME_SHOWN = 60 }; /* bytes of a name: two of them fit a text */

@@ -7,7 +7,7 @@
 #include "internal/reduce.h"
 #include "core/planner/segment.h"
 #include "core/base/text.h"
-#include "room.h"
+#include "state.h"
 
 /* ---- what a node builds ---------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * root per round while all slots are filled; a COMBINE that is unanswered a round later counts as
  * silence. Starts with the plan (reduce_watch), and runs until the reduce ends.
  */
-#include "room.h"
+#include "state.h"
 
 #define WATCH_NS UINT64_C(50000000) /* as reduce/participant/input.c waits for an answer */
 

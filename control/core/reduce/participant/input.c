@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 #define PART_SOON_NS UINT64_C(200000)	 /* until an absent object is asked for again */
 #define PART_FED_NS  UINT64_C(100000000) /* a feeder that sends nothing for so long is reported */

@@ -21,7 +21,7 @@
 
 #include "core/base/list.h"
 #include "core/message/message.h"
-#include "core/flow/room.h"
+#include "core/flow/state.h"
 #include "core/base/timers.h"
 
 struct call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts that are objects of this node: the building worker reads them through a mirror stage. */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 /* Whether each worker that builds also receives its range of the source: then it can read from the
  * source's own stage. */

@@ -2,7 +2,7 @@
 /* Parts that other nodes stream, over IN edges. */
 #include <errno.h>
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 
 /*
  * * When a stream makes no progress for QUIET_NS the node is asked. When it has not answered after

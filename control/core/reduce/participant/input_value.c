@@ -7,7 +7,7 @@
 #include <errno.h>
 #include "internal/reduce_kernel.h"
 #include "core/base/env.h"
-#include "room.h"
+#include "state.h"
 
 /* A living node sends the bytes, or an answer without them, within PULL_KEEP_NS. */
 #define PART_SILENT_NS (2 * PULL_KEEP_NS)

@@ -4,7 +4,7 @@
  * shard owner knows no coordinator. Called by participant.c and the store.
  */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 #define PARTICIPANT_ASK_NS     UINT64_C(50000000)
 #define PARTICIPANT_ASK_MAX_NS UINT64_C(400000000)

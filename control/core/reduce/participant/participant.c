@@ -6,7 +6,7 @@
 #include <errno.h>
 #include "internal/reduce.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 
 void participants_carve(struct participants *cs, struct arena *a,
 			const struct control_config *config)

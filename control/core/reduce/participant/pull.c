@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 void pulls_carve(struct pulls *ts, struct arena *a, const struct control_config *config)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/planner/graph.h"
 #include "core/planner/segment.h"
-#include "room.h"
+#include "state.h"
 
 void push_carve(struct pushes *os, struct arena *a, const struct control_config *config)
 {

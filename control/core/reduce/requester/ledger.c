@@ -5,7 +5,7 @@
  * requester.c, by sessions, and when the members change.
  */
 #include <errno.h>
-#include "room.h"
+#include "state.h"
 
 enum { RECALLS_MAX = 32 };
 

@@ -4,7 +4,7 @@
 #include "core/reduce/coordinator/delegate.h"
 #include "core/store/await.h"
 #include "core/transfer/fetch.h"
-#include "room.h"
+#include "state.h"
 #include "events.h"
 
 static const char requester_lost[] =
@@ -116,7 +116,7 @@ static void requester_fire(struct control *c, struct timer *t)
 	requester_step(c, list_item(t, struct requester, timer));
 }
 
-static void requester_rest(struct control *c, struct requester *r, enum requester_state state)
+static void requester_rest(struct control *c, struct requester *r, enum requester_phase state)
 {
 	r->state = (uint8_t)state;
 	timers_set(&c->timers, &r->timer, c->now_ns + env_backoff(c, ++r->attempts),

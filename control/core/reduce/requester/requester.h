@@ -30,7 +30,7 @@ struct call;
 struct control;
 struct node;
 
-enum requester_state {
+enum requester_phase {
 	REQUESTER_ASK,
 	REQUESTER_FOLLOW,
 	REQUESTER_FINISH,

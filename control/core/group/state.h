@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of the group room, for its own files and the rooms above: the groups that this node
+ * The state of the module group, for its own files and the modules above: the groups that this node
  * owns (groups.h), what their tasks are in this control core (shell.c), and the members that are
  * sessions of this node (agent.c). Bounds: groups_max, group_members_max of all groups, and as many
  * contributions as GROUP_CONTRIBUTIONS times that.
  */
-#ifndef SARISSA_CONTROL_CORE_GROUP_ROOM_H
-#define SARISSA_CONTROL_CORE_GROUP_ROOM_H
+#ifndef SARISSA_CONTROL_CORE_GROUP_STATE_H
+#define SARISSA_CONTROL_CORE_GROUP_STATE_H
 
-#include "core/base/rooms.h"
+#include "core/base/modules.h"
 #include "core/store/await.h"
 #include "agent.h"
 #include "groups.h"
@@ -37,7 +37,7 @@ struct group_shell {
 	char name[OBJECT_NAME_MAX + 1]; /* PUT, READ; LIST: the prefix */
 };
 
-struct room_group {
+struct group_state {
 	struct groups groups;
 	struct groups_ops ops;
 	struct group_shell *shells; /* one per group */
@@ -45,7 +45,7 @@ struct room_group {
 	struct timer timer;
 };
 
-void group_carve(struct room_group *r, struct arena *a, const struct control_config *config);
+void group_carve(struct group_state *r, struct arena *a, const struct control_config *config);
 void group_start(struct control *c);
 
 /* GROUP of another node, or of this one. */
@@ -57,7 +57,7 @@ void group_node_lost(struct control *c, uint32_t node);
 void group_node_reborn(struct control *c, uint32_t node);
 /* Ids have other owners now. */
 void group_ownership(struct control *c, bool (*mine)(void *arg, const struct object_id *id));
-/* Sets the timer of the room; at the end of each turn. */
+/* Sets the timer of the module; at the end of each turn. */
 void group_turn(struct control *c);
 
 /* shell.c */

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rooms of control/core only use rooms below them: looked up in the symbols of the built objects,
-and in what the files include. Of another room they include its entry headers only; state.h, which
-opens all rooms, is for the files that wire them (the folder itself) and for tests.
+"""The modules of control/core only use modules below them: looked up in the symbols of the built objects,
+and in what the files include. Of another module they include its entry headers only; state.h, which
+opens all modules, is for the files that wire them (the folder itself) and for tests.
 
-usage: rooms.py BUILD_DIR [--table]    --table: which room uses which, and the cycles of files in a room
+usage: modules.py BUILD_DIR [--table]    --table: which module uses which, and the cycles of files in a module
 """
 
 import collections
@@ -17,19 +17,19 @@ from pathlib import Path
 ORDER = ("base", "message", "planner", "cluster", "directory", "lease", "flow", "store", "transfer",
          "reduce/participant", "reduce/coordinator", "reduce/requester", "group", "session", "control.c")
 TOP = ORDER[-1]
-# what another room may include of one, beside all of the first three; all else of a room is its own
-ENTRY = {"cluster": {"room.h"}, "directory": {"room.h"}, "flow": {"room.h"}, "lease": {"room.h"},
-         "store": {"room.h", "await.h"}, "transfer": {"fetch.h", "serve.h"},
+# what another module may include of one, beside all of the first three; all else of a module is its own
+ENTRY = {"cluster": {"state.h"}, "directory": {"state.h"}, "flow": {"state.h"}, "lease": {"state.h"},
+         "store": {"state.h", "await.h"}, "transfer": {"fetch.h", "serve.h"},
          "reduce/participant": set(), "reduce/coordinator": {"delegate.h"},
-         "reduce/requester": {"requester.h"}, "group": {"room.h"}, "session": set()}
-OPEN = ("control.h",)  # the shell's, which every room includes
+         "reduce/requester": {"requester.h"}, "group": {"state.h"}, "session": set()}
+OPEN = ("control.h",)  # the shell's, which every module includes
 CORE = Path(__file__).resolve().parents[2] / "control/core"
 
 
 def room_of(name):
     """Of an object's name, such as reduce_participant_pull.c.o."""
-    rooms = [room for room in ORDER if name.startswith(room.replace("/", "_") + "_")]
-    return rooms[0] if rooms else TOP
+    modules = [module for module in ORDER if name.startswith(module.replace("/", "_") + "_")]
+    return modules[0] if modules else TOP
 
 
 def symbols(build):
@@ -81,16 +81,16 @@ def cycles(every):
 
 def table(every):
     count = collections.Counter((room_of(name), room_of(other)) for name, other, _ in every)
-    print(f"{'uses':20}", *(f"{room.split('/')[-1][:6]:>6}" for room in ORDER))
-    for room in ORDER:
-        print(f"{room:20}", *(f"{count[room, other] if room != other else 0 or '.':>6}"
+    print(f"{'uses':20}", *(f"{module.split('/')[-1][:6]:>6}" for module in ORDER))
+    for module in ORDER:
+        print(f"{module:20}", *(f"{count[module, other] if module != other else 0 or '.':>6}"
                               for other in ORDER))
     for group in cycles(every):
         print(f"a cycle of {len(group)}:", *(name.removesuffix(".c.o") for name in group))
 
 
-def room_of_file(name):
-    return next((room for room in ORDER if name.startswith(f"{room}/")), TOP)
+def module_of_file(name):
+    return next((module for module in ORDER if name.startswith(f"{module}/")), TOP)
 
 
 def includes():
@@ -106,11 +106,11 @@ def includes():
 
 def wrong(name, header):
     """Why a file must not include a header of control/core, or None."""
-    room, other = room_of_file(name), room_of_file(header)
-    if ORDER.index(other) > ORDER.index(room):
-        return f"{room} is below {other}"
+    module, other = module_of_file(name), module_of_file(header)
+    if ORDER.index(other) > ORDER.index(module):
+        return f"{module} is below {other}"
     entry = ENTRY.get(other)
-    if room not in (other, TOP) and entry is not None and \
+    if module not in (other, TOP) and entry is not None and \
             header.removeprefix(f"{other}/") not in entry:
         return f"that header is {other}'s own: " + \
             (f"include {' or '.join(sorted(entry))} of it" if entry else "send it a message")
@@ -133,7 +133,7 @@ def main():
     for name, header, why in above:
         print(f"{name} includes {header}: {why}")
     up += above
-    print(f"{len(up)} uses are wrong" if up else f"{len(objects)} objects only use rooms below them")
+    print(f"{len(up)} uses are wrong" if up else f"{len(objects)} objects only use modules below them")
     return 1 if up else 0
 
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of the directory room, for its own files and for the rooms above. Private: agent.h. */
-#ifndef SARISSA_CONTROL_CORE_DIRECTORY_ROOM_H
-#define SARISSA_CONTROL_CORE_DIRECTORY_ROOM_H
+/* The state of the module directory, for its own files and for the modules above. Private: agent.h.
+ */
+#ifndef SARISSA_CONTROL_CORE_DIRECTORY_STATE_H
+#define SARISSA_CONTROL_CORE_DIRECTORY_STATE_H
 
-#include "core/cluster/room.h"
+#include "core/cluster/state.h"
 #include "backup.h"
 #include "directory.h"
 #include "evict.h"
 #include "references.h"
 #include "tombstone_copies.h"
 
-struct room_directory {
+struct directory_state {
 	struct directory shard;
 	struct tombstone_copies tombstone_copies;
 	struct backups backups;

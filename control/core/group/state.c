@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The entries of the group room. */
+/* The entries of the module group. */
 #include <errno.h>
-#include "core/cluster/room.h"
-#include "room.h"
+#include "core/cluster/state.h"
+#include "state.h"
 
-void group_carve(struct room_group *r, struct arena *a, const struct control_config *config)
+void group_carve(struct group_state *r, struct arena *a, const struct control_config *config)
 {
 	const struct groups_limits limits = {config->groups_max, config->group_members_max,
 					     GROUP_CONTRIBUTIONS * config->group_members_max};

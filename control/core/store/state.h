@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of the store room, for its own files and for the rooms above. */
-#ifndef SARISSA_CONTROL_CORE_STORE_ROOM_H
-#define SARISSA_CONTROL_CORE_STORE_ROOM_H
+/* The state of the module store, for its own files and for the modules above. */
+#ifndef SARISSA_CONTROL_CORE_STORE_STATE_H
+#define SARISSA_CONTROL_CORE_STORE_STATE_H
 
-#include "core/flow/room.h"
+#include "core/flow/state.h"
 #include "await.h"
 #include "objects.h"
 #include "replica.h"
@@ -12,7 +12,7 @@
 
 struct store_ops;
 
-struct room_store {
+struct store_state {
 	const struct store_ops *ops;
 	struct objects objects;
 	struct replicas pinned;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of the cluster room, for its own files and for the rooms above. Private: gossip.h,
+/* The state of the module cluster, for its own files and for the modules above. Private: gossip.h,
  * join.h, loopback.h, settle.h. */
-#ifndef SARISSA_CONTROL_CORE_CLUSTER_ROOM_H
-#define SARISSA_CONTROL_CORE_CLUSTER_ROOM_H
+#ifndef SARISSA_CONTROL_CORE_CLUSTER_STATE_H
+#define SARISSA_CONTROL_CORE_CLUSTER_STATE_H
 
-#include "core/base/rooms.h"
+#include "core/base/modules.h"
 #include "linkstats.h"
 #include "membership.h"
 #include "ownership.h"
@@ -14,7 +14,7 @@
 
 struct cluster_ops;
 
-struct room_cluster {
+struct cluster_state {
 	const struct cluster_ops *ops;
 	struct node *self;
 	uint32_t *shard_nodes;
