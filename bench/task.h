@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the verbs of a measured task share: see task.c. One thread, but for the gets of one line. */
+/* Declarations that the verbs of a measured task share: see task.c. One thread, but for the gets of
+ * one line. */
 #ifndef SARISSA_BENCH_TASK_H
 #define SARISSA_BENCH_TASK_H
 

@@ -11,13 +11,13 @@
 
 enum { SAMPLE_EVERY = 61 }; /* elements; a chunk has some hundred */
 
-/* What worker `rank` brings as its piece number `piece` is made from this seed. */
+/* The seed of piece number `piece` of worker `rank`. */
 static uint32_t app_seed(uint32_t rank, uint32_t piece)
 {
 	return rank * 100000 + piece;
 }
 
-/* What the pieces of these workers, one or several, add up to. */
+/* Checks the sum of the pieces of these workers, one or several. */
 static void app_check(const struct run *r, const float *got, const bool *used,
 		      const uint32_t *pieces)
 {

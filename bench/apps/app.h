@@ -29,7 +29,7 @@ struct run {
 	uint16_t port;
 };
 
-/* What a worker is told with each model. */
+/* The data that a worker gets with each model. */
 struct ticket {
 	uint32_t version;
 	uint32_t stop; /* 1: there is no model, the run is over */

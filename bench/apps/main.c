@@ -15,7 +15,7 @@
 #include "../payload.h"
 #include "internal/arguments.h"
 
-/* What the applications of Hoplite's evaluation (SIGCOMM 2021, section 5) do in a round. */
+/* The rounds of the applications of Hoplite's evaluation (SIGCOMM 2021, section 5). */
 static const struct app apps[] = {
 	{.name = "sgd", .sum = true, .half = true, .up_share = 1}, /* with a parameter server */
 	{.name = "policy", .up_share = 16}, /* IMPALA: policy out, trajectories back */

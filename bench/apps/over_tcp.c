@@ -108,7 +108,7 @@ static void tcp_open(const struct run *r)
 		tcp_connect(&address);
 }
 
-/* What workers had under way when they were told to stop is let through, until they hang up. */
+/* Lets through what workers had under way when they were told to stop, until they hang up. */
 static void end_close(struct end *e)
 {
 	fcntl(e->fd, F_SETFL, 0);

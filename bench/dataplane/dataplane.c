@@ -47,7 +47,7 @@ static uint64_t protocol(const struct pair_result *r)
 	return r->stage.receive + r->stage.ack + r->stage.transmit;
 }
 
-/* What reading the clock adds to the stages, all together. */
+/* The time that reading the clock adds to the stages, all together. */
 static double accounting(const struct row *r)
 {
 	return per_packet(&r->staged, r->staged.cycles) - per_packet(&r->plain, r->plain.cycles);

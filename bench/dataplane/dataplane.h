@@ -24,7 +24,7 @@ struct pair_result {
 /* Two endpoints in this thread, joined by one net_ring device. patience_s: how long an object may
  * take. NULL with a line on stderr. */
 struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s);
-/* What is moved in a run. */
+/* The work of a run. */
 enum pair_work {
 	PAIR_COPY,    /* an object from one to the other */
 	PAIR_SUM,     /* the receiver adds an object of its own to it, as f32, into a third place;

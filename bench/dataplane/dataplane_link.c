@@ -310,7 +310,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* What a core copies of the same chunks while the other side is idle; 0: no memory. */
+/* The rate at which a core copies the same chunks while the other side is idle; 0: no memory. */
 static double link_memcpy(const struct link *k)
 {
 	const struct object *o = &k->lane[0].object;

@@ -150,7 +150,7 @@ struct pair *pair_open(uint16_t mtu, uint64_t object_bytes, double patience_s)
 	return NULL;
 }
 
-/* What the receiver holds itself goes into the buffer too, in one pass with what arrives. */
+/* The receiver's own contribution goes into the buffer too, in one pass with what arrives. */
 static void pair_begin_local(struct pair *p)
 {
 	struct end *e = &p->end[RECEIVER];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of bench/kernels share. */
+/* Declarations that the files of bench/kernels share. */
 #ifndef SARISSA_BENCH_KERNELS_KERNELS_H
 #define SARISSA_BENCH_KERNELS_KERNELS_H
 
@@ -7,7 +7,7 @@
 
 /* A plain loop acc = acc + payload over binary32 with the level's intrinsics: the bound. */
 kernel_fn *bound_of(enum kernel_level level);
-/* The same of a 16-bit float, with the conversions to binary32 and back; NULL where there is none:
+/* The bound of a 16-bit float, with the conversions to binary32 and back; NULL where there is none:
  * other types need none, and plain C has no instructions for them. */
 kernel_fn *bound_converting(enum kernel_level level, uint32_t dtype);
 

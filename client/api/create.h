@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What puts and queues know of buffers from sar_create beyond their users. */
+/* The part of sar_create's buffers that puts and queues use and users of the library do not see. */
 #ifndef SARISSA_CLIENT_API_CREATE_H
 #define SARISSA_CLIENT_API_CREATE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the directory knows: delete, info, holders, list, nodes. */
+/* Questions to the directory: delete, info, holders, list, nodes. */
 #include <errno.h>
 #include <stdio.h>
 #include "directory.h"
@@ -50,7 +50,7 @@ static void directory_lease(const struct session_object *object, sar_lease_info 
 	memcpy(out->name, object->lease_name, sizeof(out->name) - 1);
 }
 
-/* What STAT answers with: one session_object, or several with more holders each. */
+/* The answer of STAT: one session_object, or several with more holders each. */
 static int directory_stat(sar *s, sar_id id, uint32_t flags, struct mux_result *out)
 {
 	struct session_request request = handle_request(SESSION_STAT, &id);

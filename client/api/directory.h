@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What queues know of the directory beyond their users. */
+/* The directory's part that queues use and users of the library do not see. */
 #ifndef SARISSA_CLIENT_API_DIRECTORY_H
 #define SARISSA_CLIENT_API_DIRECTORY_H
 

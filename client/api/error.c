@@ -14,7 +14,7 @@ static _Thread_local char error_detail[512];
 static _Thread_local uint32_t error_node[ERROR_NODES];
 static _Thread_local unsigned error_nodes;
 
-/* What our codes mean here, where strerror() would speak of files and sockets. */
+/* The meaning of our codes here, where strerror() would speak of files and sockets. */
 static const struct {
 	int error;
 	const char *text;

@@ -11,8 +11,8 @@
 /* Keeps the text for sar_error_detail() and returns error, so that it can be returned in turn. */
 int error_set(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same with a text that came from the node (not terminated beyond bytes); when it is empty the
- * general text for error takes its place. */
+/* Like error_set(), with a text that came from the node (not terminated beyond bytes); when it is
+ * empty the general text for error takes its place. */
 int error_set_text(int error, const char *text, unsigned bytes);
 
 /* Puts the name of the object, or without a name "id:HEX", before the text of the last failure, in

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What queues know of reads beyond their users. No system call in any of these. Any thread. */
+/* The part of reads that queues use and users of the library do not see. None of these functions
+ * makes a system call. Any thread. */
 #ifndef SARISSA_CLIENT_API_GET_H
 #define SARISSA_CLIENT_API_GET_H
 

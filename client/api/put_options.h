@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a put or create says beside the bytes, for calls and queues. Pure; any thread. */
+/* The options of a put or create, beside the bytes, for calls and queues. Pure; any thread. */
 #ifndef SARISSA_CLIENT_API_PUT_OPTIONS_H
 #define SARISSA_CLIENT_API_PUT_OPTIONS_H
 

@@ -82,12 +82,12 @@ int plan_topology_run(const struct cli_args *args);
  * (negative errno). */
 int cli_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same with what the library says about its last failure; subject may be NULL. */
+/* Like cli_fail(), with the library's words for its last failure; subject may be NULL. */
 int cli_fail_detail(int error, const char *subject);
-/* The same with what the completion of a queue says. */
+/* Like cli_fail(), with the words of a queue's completion. */
 int cli_fail_with(int error, const char *detail, const char *subject);
 
-/* The same of a file of counters beside the socket; -EPROTO: it is of another version. */
+/* Like cli_fail(), of a file of counters beside the socket; -EPROTO: it is of another version. */
 int cli_fail_counters(int error, const char *path);
 
 /* The library's words about its last failure, without the object's name at their front. */

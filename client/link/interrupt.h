@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define INTERRUPT_SLICE_NS 100000000
-/* What the tidying up after one may take, which itself is not interrupted. */
+/* The time that the tidying up after one may take, which itself is not interrupted. */
 #define INTERRUPT_TIDY_NS 300000000
 #define INTERRUPT_TEXT	  "interrupted by the program"
 

@@ -18,7 +18,7 @@ struct leases {
 	_Atomic uint64_t current; /* sar_set_lease; 0: none */
 };
 
-/* What the request of a CREATE or PUT names. */
+/* The lease that the request of a CREATE or PUT names. */
 static inline uint64_t leases_current(const struct leases *l)
 {
 	return atomic_load_explicit(&l->current, memory_order_relaxed);

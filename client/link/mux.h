@@ -37,7 +37,7 @@ struct mux_result {
 	bool retried;	/* an earlier control was sent the request as well */
 };
 
-/* What goes along with a request. */
+/* Bytes and descriptors that go along with a request. */
 struct mux_tail {
 	struct iovec bytes; /* behind it in the same packet */
 	int fd;		    /* -1: none; it stays the caller's */
@@ -61,7 +61,7 @@ struct mux_call {
 	struct mux_waiter *waiter; /* who is woken at the end of it, or NULL */
 	/* The end of it, called once, under lock, in any thread; it must not call back. Or NULL. */
 	void (*ended)(struct mux_call *call);
-	/* The same when an item has come and more may: WATCH. NULL: items are kept until the end.
+	/* Called when an item has come and more may: WATCH. NULL: items are kept until the end.
 	 */
 	void (*more)(struct mux_call *call);
 	struct mux_result result;

@@ -85,7 +85,7 @@ static int rejoin_connect(const char *path, int *out)
 	return rejoin_refused(path, error);
 }
 
-/* What a node brings: its socket, its memory, and the epoch of its control. */
+/* A node's offer: its socket, its memory, and the epoch of its control. */
 struct rejoin {
 	struct mux mux;
 	struct map map;
@@ -159,7 +159,7 @@ static int rejoin_take_socket(struct rejoin *j)
 	return fd;
 }
 
-/* What a late answer has given us is given back. */
+/* Gives back the pins and buffers of a late answer. */
 static void rejoin_give_back(void *owner, uint16_t op, uint32_t pin, struct mux_result *result)
 {
 	struct sar *s = owner;
@@ -240,7 +240,7 @@ static int rejoin_swap(struct sar *s, struct rejoin *j)
 	return r;
 }
 
-/* What it refuses is found lost by the next call about it. */
+/* The next call about an object that the node refuses finds it lost. */
 static int rejoin_resume(struct sar *s, struct rejoin *j)
 {
 	struct mux *m = &j->mux;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call that has not returned waits for, in words. It never waits for another control, so
- * that a program can tell its user that there is none. */
+/* Says in words which event a call waits for that has not returned. It never waits for another
+ * control, so that a program can tell its user that there is none. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -24,7 +24,7 @@ static inline int64_t deadline_after(int64_t timeout_ns)
 	return timeout_ns > DEADLINE_NEVER - now ? DEADLINE_NEVER : now + timeout_ns;
 }
 
-/* What is left of it: 0 when it has passed, DEADLINE_NEVER when there is no limit. */
+/* The time left: 0 when it has passed, DEADLINE_NEVER when there is no limit. */
 static inline int64_t deadline_left(int64_t deadline_ns)
 {
 	if (deadline_ns == DEADLINE_NEVER)
@@ -33,7 +33,7 @@ static inline int64_t deadline_left(int64_t deadline_ns)
 	return left > 0 ? left : 0;
 }
 
-/* The same of a time of timeout_ns, for a request that waits: not 0 unless that was, because 0
+/* The time left of timeout_ns, for a request that waits: not 0 unless timeout_ns was, because 0
  * asks for what is there now. */
 static inline int64_t deadline_left_of(int64_t deadline_ns, int64_t timeout_ns)
 {
@@ -41,7 +41,7 @@ static inline int64_t deadline_left_of(int64_t deadline_ns, int64_t timeout_ns)
 	return left == 0 && timeout_ns > 0 ? 1 : left;
 }
 
-/* What is left of a time of given_ns that began at began_ns; not negative. */
+/* The time left of given_ns that began at began_ns; not negative. */
 static inline int64_t deadline_rest(int64_t given_ns, int64_t began_ns)
 {
 	int64_t left = given_ns - (deadline_now() - began_ns);

@@ -107,7 +107,7 @@ static void get_placed(struct op *op, int status)
 	get_pin(op, 0);
 }
 
-/* What is complete here is found while there is no control as well. */
+/* An object that is complete here is found while there is no control as well. */
 static void get_begin(struct op *op, int status)
 {
 	struct sar *s = op->queue->s;

@@ -230,7 +230,7 @@ static void group_described(struct op *op, int status)
 	group_request(op, &next, group_described);
 }
 
-/* What a failure has left is gone, and the failure is told. */
+/* The rest of a failed push is gone, and the failure is told. */
 static void group_undone(struct op *op, int status)
 {
 	group_end(op, error_set(op->group->result, "%s", op->group->words));

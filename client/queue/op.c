@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all operations of a queue share: requests, answers, ends. Under the queue's lock. */
+/* Steps that all operations of a queue share: requests, answers, ends. Under the queue's lock. */
 #include <errno.h>
 #include "api/create.h"
 #include "deadline.h"
@@ -170,7 +170,7 @@ static void op_ended(struct mux_call *call)
 	op_back((struct op *)((char *)call - offsetof(struct op, call)));
 }
 
-/* The same: a watch has events. */
+/* Like op_ended(), for the events of a watch. */
 static void op_more(struct mux_call *call)
 {
 	struct op *op = (struct op *)((char *)call - offsetof(struct op, call));
@@ -178,7 +178,7 @@ static void op_more(struct mux_call *call)
 	queue_signal(op->queue);
 }
 
-/* What is left of its time goes along. */
+/* Sends the rest of its time along. */
 static void op_stamp(struct op *op)
 {
 	struct session_request *request = &op->request;
@@ -208,7 +208,7 @@ static void op_stamp(struct op *op)
 		queue_due(op->queue, op, due_ns);
 }
 
-/* What follows the request: at most what a PUT or a REDUCE may have. */
+/* The bytes behind the request: at most those of a PUT or a REDUCE. */
 static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_PUT_MAX])
 {
 	*tail = (struct mux_tail){.fd = -1};

@@ -161,7 +161,7 @@ void op_reduce_begin(struct op *op, op_step *begun)
 	op_request(op, begun);
 }
 
-/* What it is asked for again with at another control. */
+/* Keeps the request with which another control is asked again. */
 static void parts_reduce_remember(struct op *op)
 {
 	struct session_request request = op->request;

@@ -325,7 +325,7 @@ static void put_rewind(struct op *op)
 	op->put.within = op->put.done = op->put.published = 0;
 }
 
-/* What stood in the way has gone, or could not be had. */
+/* The object that stood in the way has gone, or could not be read. */
 static void put_retry(struct op *op)
 {
 	get_give_back(op->queue->s, &op->buffer);

@@ -33,7 +33,7 @@ void queue_signal(struct sar_queue *q)
 	pthread_mutex_unlock(&q->signal_lock);
 }
 
-/* What is signalled from here on is seen in the next turn. */
+/* A signal from here on is seen in the next turn. */
 static void queue_hush(struct sar_queue *q)
 {
 	eventfd_t count;

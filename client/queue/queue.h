@@ -47,7 +47,7 @@ struct put_source {
 	int given_up;	/* what fill returned */
 };
 
-/* What an operation does next. status: of the answer, 0 or -errno with error_set's words. */
+/* The next step of an operation. status: of the answer, 0 or -errno with error_set's words. */
 typedef void op_step(struct op *op, int status);
 
 struct op_list {
@@ -191,7 +191,7 @@ int queue_memory(struct sar_queue *q, unsigned capacity);
 void queue_memory_free(struct sar_queue *q);
 /* Does what there is to do, and takes completions: how many. */
 unsigned queue_turn(struct sar_queue *q, sar_completion *out, unsigned room);
-/* What the operations have got goes back. */
+/* Gives back all that the operations have got. */
 void queue_drop(struct sar_queue *q);
 /* Makes the queue's descriptor readable. Any thread, no lock. */
 void queue_signal(struct sar_queue *q);
@@ -217,7 +217,7 @@ void op_patience(struct op *op, int64_t timeout_ns);
 int64_t op_until(int64_t timeout_ns);
 /* It has ended; result < 0 with the words of error_set. */
 void op_finish(struct op *op, int result);
-/* The same, and the words name the object. */
+/* Like op_finish(), with words that name the object. */
 void op_fail(struct op *op, int result);
 /* Sends its request, if the socket has room: 0, -EAGAIN, or it is dealt with otherwise. */
 int op_send(struct op *op);
@@ -227,7 +227,7 @@ void op_answered(struct op *op);
 void op_back(struct op *op);
 /* It cannot go on, as the words say. */
 void op_broken(struct op *op, int error);
-/* What it has got, or was creating, is given back. */
+/* Gives back what the operation has got, or was creating. */
 void op_release(struct op *op);
 /* Control need not go on with the wait of that number. */
 void op_tell_cancelled(struct sar *s, uint32_t seq);
@@ -292,14 +292,14 @@ void op_watch_in(struct op *op);
 void op_watch_retry(struct op *op);
 /* Fills completions with its events: how many. */
 unsigned op_watch_fill(struct op *op, sar_completion *out, unsigned room);
-/* The same of all that are under way. */
+/* Takes the events of all watches that are under way. */
 unsigned queue_watched(struct sar_queue *q, sar_completion *out, unsigned room);
 bool queue_watch_left(const struct sar_queue *q);
-/* What it has not told is dropped. */
+/* Drops the events that the watch has not told. */
 void op_watch_free(struct op *op);
 
 /* queue/group.c */
-/* What follows a request to the owner of a group. */
+/* The bytes behind a request to the owner of a group. */
 struct iovec op_group_bytes(const struct op *op);
 /* Whether -EAGAIN is the owner's answer, and does not mean that the node has no room. */
 bool op_group_refuses(const struct op *op);

@@ -35,7 +35,7 @@ static int run_interrupted_words(void)
 	return error_set(-EINTR, INTERRUPT_TEXT);
 }
 
-/* What can be taken back is, which may need an answer. */
+/* Takes back the parts that can be, which may need an answer. */
 static void run_interrupt(struct run *run)
 {
 	struct sar_queue *q = &run->q;

@@ -43,7 +43,7 @@ int run_end(struct run *run, int r, sar_completion *out);
 int run_request(struct sar *s, const struct session_request *request, const struct mux_tail *tail,
 		size_t item_bytes, int64_t timeout_ns, struct mux_result *out);
 
-/* The same for requests whose answer is only a status. *retried, unless NULL: an earlier control
+/* Like run_request(), where the answer is only a status. *retried, unless NULL: an earlier control
  * may have done it already. */
 int run_command(struct sar *s, const struct session_request *request, int64_t timeout_ns,
 		bool *retried);

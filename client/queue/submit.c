@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What users put into a queue. Arguments are checked here; all else is a completion. */
+/* Operations that users put into a queue. Arguments are checked here; all other faults are
+ * completions. */
 #include <errno.h>
 #include "deadline.h"
 #include "api/directory.h"
@@ -44,7 +45,7 @@ static void submit_until(struct op *op, int64_t timeout_ns)
 	op->until_ns = op_until(timeout_ns);
 }
 
-/* What has ended without going through steps of its own. */
+/* The step of an operation that has ended without steps of its own. */
 static void submit_ended(struct op *op, int status)
 {
 	if (status < 0)
@@ -108,7 +109,7 @@ int sar_submit_gets(sar_queue *q, const sar_id *ids, unsigned count, int64_t tim
 	return queue_leave(q, done > 0 || count == 0 ? (int)done : -EAGAIN);
 }
 
-/* What is readable already, or will never be, ends now. */
+/* A wait for bytes that are readable already, or never will be, ends now. */
 static bool submit_wait_here(struct op *op, sar_buffer b)
 {
 	struct sar *s = op->queue->s;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What calls that wait put into their queues beyond what users do. */
+/* Operations that calls put into their queues and users of the library cannot. */
 #ifndef SARISSA_CLIENT_QUEUE_SUBMIT_H
 #define SARISSA_CLIENT_QUEUE_SUBMIT_H
 
 #include "queue.h"
 
-/* What the node would not see: the rest it refuses itself. 0 or -EINVAL. */
+/* Checks the faults that the node would not see; it refuses the others itself. 0 or -EINVAL. */
 int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how,
 		 int64_t timeout_ns);
 /* Of a reduce that goes on when the operation has ended. */

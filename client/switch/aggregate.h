@@ -9,7 +9,7 @@
 #include "aggregate_job.h"
 #include "sarissa/sarissa.h"
 
-/* What a member asks a switch for. */
+/* The request of a member to a switch. */
 struct aggregate_join {
 	uint8_t member, members, quorum;
 	uint32_t deadline_us;

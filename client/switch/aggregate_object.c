@@ -63,7 +63,7 @@ static void aggregate_give_up(struct reduction *r)
 		sar_release(r->s, &r->target);
 }
 
-/* What readers of the target on other nodes may have. */
+/* Publishes the chunks that readers of the target on other nodes may have. */
 static int aggregate_publish(struct reduction *r)
 {
 	uint64_t ready = aggregate_ready(r->w);

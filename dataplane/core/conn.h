@@ -226,7 +226,7 @@ _Static_assert(sizeof(struct conn) == 1088, "a connection is as long as 17 cache
 
 struct conn *conn_find(struct engine *e, uint32_t handle);
 struct conn *conn_by_addr(struct engine *e, const struct net_addr *addr);
-/* The same of one that control names: not another path of one. */
+/* The connection that control names by that handle: not another path of one. */
 struct conn *conn_named(struct engine *e, uint32_t handle);
 /* A connection on rail 0 in state OPENING, nothing sent yet; NULL when the table is full. */
 struct conn *conn_alloc(struct engine *e, const struct net_addr *addr);

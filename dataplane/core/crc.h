@@ -15,8 +15,8 @@
 #endif
 
 uint32_t crc_bytes(uint32_t state, const uint8_t *from, uint32_t bytes);
-/* The same, and copies them, in one pass where the processor has VPCLMULQDQ: the sums then cost
- * nothing but what waiting for the memory has left. The ranges do not overlap. */
+/* Like crc_bytes(), and copies the bytes, in one pass where the processor has VPCLMULQDQ: the sums
+ * then cost nothing but what waiting for the memory has left. The ranges do not overlap. */
 uint32_t crc_copy(uint32_t state, uint8_t *to, const uint8_t *from, uint32_t bytes);
 
 /*
@@ -25,7 +25,8 @@ uint32_t crc_copy(uint32_t state, uint8_t *to, const uint8_t *from, uint32_t byt
  * are summed once. Whether this processor carries at a small price; the rest is for those that do.
  */
 bool crc_carries(void);
-/* What crc_carry() needs for so many bytes, at least 8. Costs as much as the CRC of 1 KiB. Not 0.
+/* The factor that crc_carry() needs for so many bytes, at least 8. Costs as much as the CRC of 1
+ * KiB. Not 0.
  */
 uint32_t crc_carry_by(uint32_t bytes);
 uint32_t crc_carry(uint32_t state, uint32_t by);

@@ -145,7 +145,7 @@ void engine_receive(struct engine *e, const struct packet_in *packet, uint64_t n
  * means that nothing more may leave there before the next receive, command or timeout. */
 unsigned engine_transmit_rail(struct engine *e, unsigned rail, struct packet_out *out,
 			      unsigned count, uint64_t now_ns);
-/* The same where there is one rail. */
+/* Like engine_transmit_rail(), where there is one rail. */
 static inline unsigned engine_transmit(struct engine *e, struct packet_out *out, unsigned count,
 				       uint64_t now_ns)
 {
@@ -155,7 +155,7 @@ static inline unsigned engine_transmit(struct engine *e, struct packet_out *out,
 /* Fills the integrity field of a packet that engine_transmit_rail() has made. A payload whose CRC
  * is known is not read. */
 void packet_out_seal(const struct packet_out *out);
-/* The same where the payload is to be sent from behind the head: copies it there. */
+/* Like packet_out_seal(), where the payload is to be sent from behind the head: copies it there. */
 void packet_out_seal_copy(const struct packet_out *out);
 /* A hint: the payload will not be read by packet_out_seal(). */
 bool packet_out_known(const struct packet_out *out);
@@ -170,7 +170,7 @@ void engine_tick(struct engine *e, uint64_t now_ns);
 
 /* When engine_tick or engine_transmit next has something to do; UINT64_MAX: never by itself. */
 uint64_t engine_next_timeout(const struct engine *e);
-/* The same while the ports of these rails (a bit each) take nothing. */
+/* The next timeout while the ports of these rails (a bit each) take nothing. */
 uint64_t engine_next_timeout_without(const struct engine *e, uint32_t rails);
 
 /* Moves up to count events out. */

@@ -19,7 +19,7 @@ enum {
 	/* Parts of a stream's window, one GRANT for each: each costs a packet, fewer are missed
 	 * where the window is little more than what is on the way. */
 	GRANTS = 4,
-	/* The same for short windows, of up to 2 * GRANT_CHUNKS, on a node to which few send: half
+	/* Grants for short windows, of up to 2 * GRANT_CHUNKS, on a node to which few send: half
 	 * as many packets. */
 	GRANTS_LATER = 2,
 	/* Connections that send here, above which GRANTS holds for all: 15 senders at 10 Gbit/s

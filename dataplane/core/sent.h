@@ -74,7 +74,7 @@ uint64_t sent_record(struct engine *e, struct conn *c, uint8_t kind, uint32_t a,
 		     uint16_t bytes);
 /* Takes an ACK frame; false (and counted) when it lies. */
 bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame);
-/* The same with a short one, given in its two parts, of which the whole largest number is known. */
+/* Takes a short ack, given in its two parts, of which the whole largest number is known. */
 bool sent_ack_short(struct engine *e, struct conn *c, uint64_t largest, const uint8_t *brief,
 		    const uint8_t *bitmap);
 /* The last number sent that ends in these bits. */
@@ -88,7 +88,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn);
 bool sent_resend(struct engine *e, struct conn *c, struct lost_item *item);
 /* Puts an item back that could not leave after all. */
 void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item);
-/* The same, behind all others. */
+/* Puts the item behind all others. */
 void sent_defer_last(struct engine *e, struct conn *c, const struct lost_item *item);
 /* May a packet that is lost leave again as two? */
 bool sent_may_split(const struct engine *e, const struct conn *c);

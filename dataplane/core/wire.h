@@ -136,7 +136,7 @@ enum {
  */
 enum { UNSCHEDULED_CHUNKS = 32, UNSCHEDULED_BYTES = UNSCHEDULED_CHUNKS * 1408 };
 
-/* The same in chunks of another size: no more bytes, no more chunks, at least one. */
+/* The unscheduled window in chunks of another size: no more bytes, no more chunks, at least one. */
 static inline uint32_t wire_unscheduled(uint32_t chunk_bytes)
 {
 	uint32_t chunks = UNSCHEDULED_BYTES / chunk_bytes;
@@ -220,7 +220,7 @@ uint32_t wire_crc_conn(uint64_t from_incarnation, uint32_t from_conn, uint64_t t
 uint32_t wire_crc_number(uint32_t state, uint64_t pn);
 uint32_t wire_crc_chunk(uint32_t state, const uint8_t *head, uint32_t head_length,
 			const uint8_t *payload, uint32_t payload_length);
-/* The same of a whole packet of type CHUNK or ACK, its payload behind head_length bytes: not yet
+/* The states of a whole packet of type CHUNK or ACK, its payload behind head_length bytes: not yet
  * the CRC but the states before and behind the payload. */
 struct crc_span wire_crc_span(uint32_t state, const uint8_t *packet, uint32_t head_length,
 			      uint32_t length);
@@ -228,8 +228,8 @@ struct crc_span wire_crc_span(uint32_t state, const uint8_t *packet, uint32_t he
 /* 16 bits that only this pair of lives agrees on: the sender's incarnation, then the receiver's. */
 uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation);
 
-/* The same for PAYLOAD packets, where the sender's id of the connection takes part: an opener keeps
- * its own id while the other side may close and accept again, and late packets of the former
+/* The state for PAYLOAD packets, where the sender's id of the connection takes part: an opener
+ * keeps its own id while the other side may close and accept again, and late packets of the former
  * connection must not pass for packets of the new one. */
 static inline uint16_t wire_check_conn(uint64_t from_incarnation, uint32_t from_conn,
 				       uint64_t to_incarnation)
@@ -241,7 +241,7 @@ static inline uint16_t wire_check_conn(uint64_t from_incarnation, uint32_t from_
 /* Writes the fixed header; the integrity field stays open for packet_seal(). */
 void wire_header(uint8_t *p, enum wire_type type, uint16_t check, uint32_t conn, uint64_t pn);
 
-/* The same for types CHUNK and ACK. packet_seal() finds the state of the CRC where the CRC will be.
+/* The head for types CHUNK and ACK. packet_seal() finds the state of the CRC where the CRC will be.
  */
 void wire_chunk(uint8_t *p, uint64_t pn, uint32_t stream, uint32_t chunk, uint32_t state);
 void wire_ack(uint8_t *p, uint64_t pn, const uint8_t *brief, uint32_t state);

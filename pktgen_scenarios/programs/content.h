@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sender and the receiver of valid DATA have agreed upon. */
+/* The content upon which the sender and the receiver of valid DATA have agreed. */
 #ifndef SARISSA_PKTGEN_SCENARIOS_PROGRAMS_CONTENT_H
 #define SARISSA_PKTGEN_SCENARIOS_PROGRAMS_CONTENT_H
 

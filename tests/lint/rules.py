@@ -186,6 +186,14 @@ def pointers(path, lines):
             yield number, "a condition asks a pointer as p or !p, without NULL"
 
 
+def nouns(path, lines):
+    """A comment begins with its subject: "What is left" and "The same" send the reader elsewhere for it."""
+    if path.endswith(C_LIKE) and not path.startswith("tests/"):
+        for number, line in enumerate(lines, 1):
+            if re.search(r"/\* (What|The same)\b", line):
+                yield number, "a comment that begins with a pronoun: name the subject"
+
+
 def include_once(path, lines):
     """The name that a header defines, to be included once, is its path."""
     if not path.endswith(".h") or path.startswith("include/sarissa/"):
@@ -227,7 +235,7 @@ def tells_file(path, lines):
             yield number - 1, f"{name}() does not tell its file: begin it with {Path(path).stem}_"
 
 
-ALL = (tag, size, functions_c, functions_python, arrows, core_calls, unfinished, private, header, pointers,
+ALL = (tag, size, functions_c, functions_python, arrows, core_calls, unfinished, private, header, nouns, pointers,
        include_once, tells_file)
 # printed, and no reason to fail
 HINTS = (size_hint,)

@@ -69,6 +69,10 @@ class Names(unittest.TestCase):
         for line in ("if (!p)", "bool there = p != NULL;", "return find(p) != NULL;", "/* p == NULL */"):
             self.assertFalse(found(rules.pointers, line), line)
 
+    def test_nouns(self):
+        self.assertTrue(found(rules.nouns, "/* The same of a file. */"))
+        self.assertFalse(found(rules.nouns, "/* The rest of a file. */"))
+
     def test_an_include_is_for_once(self):
         self.assertTrue(found(rules.include_once, "#ifndef SARISSA_PEERS_H", path="control/core/cluster/peers.h"))
         self.assertFalse(found(rules.include_once, "#ifndef SARISSA_CONTROL_CORE_CLUSTER_PEERS_H",

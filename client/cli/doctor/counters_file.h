@@ -42,7 +42,7 @@ struct control_file_view {
 	struct control_block block;
 };
 
-/* The same for RUNDIR/control.counters. */
+/* Like counters_file_read(), for RUNDIR/control.counters. */
 int counters_file_control_read(const char *socket, struct control_file_view *out);
 
 /* Of each value of control, in the order of its block. */

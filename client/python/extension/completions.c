@@ -362,7 +362,7 @@ static PyObject *completions_viewed(struct handle *handle, sar_buffer *buffer)
 	return view;
 }
 
-/* What an operation has brought. */
+/* Returns the result of an operation. */
 static PyObject *completions_brought(struct handle *handle, sar_completion *c, struct kept *kept)
 {
 	switch (c->op) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the operations of a Queue share: completions.c, and completions_group.c for those of groups.
+/* Parts that all operations of a Queue share: completions.c, and completions_group.c for those of
+ * groups.
  */
 #ifndef SARISSA_CLIENT_PYTHON_EXTENSION_COMPLETIONS_H
 #define SARISSA_CLIENT_PYTHON_EXTENSION_COMPLETIONS_H
@@ -16,7 +17,7 @@ struct queue {
 	PyObject *kept;	 /* ticket: capsule of struct kept */
 };
 
-/* What an operation uses until it ends. */
+/* Python objects that an operation uses until it ends. */
 struct kept {
 	struct python_name name;
 	struct python_name label;
@@ -56,7 +57,7 @@ PyObject *queue_group_leave(PyObject *self, PyObject *args);
 PyObject *queue_group_push(PyObject *self, PyObject *args);
 PyObject *queue_group_pull(PyObject *self, PyObject *args);
 PyObject *queue_group_contributors(PyObject *self, PyObject *args);
-/* What such an operation has brought. */
+/* Returns the result of such an operation. */
 PyObject *completions_of_group(struct handle *handle, sar_completion *c, struct kept *kept);
 
 /* groups.c */

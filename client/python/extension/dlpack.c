@@ -11,7 +11,7 @@
 
 static const char PLAIN[] = "dltensor", VERSIONED[] = "dltensor_versioned";
 
-/* What a capsule of ours keeps; freed by its deleter. */
+/* The data that a capsule of ours keeps; its deleter frees them. */
 struct exported {
 	union {
 		struct dlpack_managed plain;
@@ -169,7 +169,7 @@ int dlpack_add(PyObject *module)
 	return type && strided ? 0 : -1;
 }
 
-/* What is wrong with a tensor, or NULL and its bytes. *strided: only that they do not follow one
+/* Returns the fault of a tensor, or NULL and its bytes. *strided: only that they do not follow one
  * another. */
 static const char *dlpack_tensor_wrong(const struct dlpack_tensor *tensor, Py_ssize_t *bytes,
 				       bool *strided)

@@ -43,7 +43,7 @@ PyObject *leases_end(PyObject *object, PyObject *args)
 	return lease_done(r, NULL);
 }
 
-/* What this handle makes from now on is held by it. 0: by none */
+/* The lease that holds all that this handle makes from then on. 0: none */
 PyObject *leases_use(PyObject *object, PyObject *args)
 {
 	struct handle *self = (struct handle *)object;

@@ -40,7 +40,7 @@ extern void PyBuffer_Release(struct python_buffer *buffer);
 extern int PyBuffer_FillInfo(struct python_buffer *out, PyObject *owner, void *data,
 			     Py_ssize_t bytes, int readonly, int flags);
 
-/* What a caller names an object by. text is NULL when it is an id. */
+/* The name that a caller gives for an object. text is NULL when it is an id. */
 struct python_name {
 	sar_id id;
 	PyObject *bytes; /* what text points into */
@@ -49,7 +49,7 @@ struct python_name {
 
 /* From a str or 16 bytes. 0, or -1 with an exception. python_name_end when it is used no more. */
 int python_name(PyObject *given, struct python_name *out);
-/* The same, and a str may be empty. */
+/* Like python_name(); a str may be empty. */
 int python_prefix(PyObject *given, struct python_name *out);
 void python_name_end(struct python_name *name);
 
@@ -86,7 +86,7 @@ struct python_wait {
 	PyThreadState *thread;
 	struct interrupt before;
 };
-/* What calls of this thread call several times a second from now on, or NULL: when it raises, they
+/* A function that calls of this thread call several times a second, or NULL: when it raises, they
  * end as with a signal's handler. Returns what it was. */
 PyObject *python_look(PyObject *look);
 void python_wait_begin(struct python_wait *wait);
@@ -94,7 +94,8 @@ void python_wait_end(struct python_wait *wait, bool failed);
 /* Calls end(what) for an object that goes, without the interpreter's lock. An exception that is
  * under way stays; that of a signal's handler comes a little later. */
 void python_end(void (*end)(void *what), void *what);
-/* The same for what the node can do in its own time: waits half a second at most. */
+/* Like python_end(), for an end that the node can make in its own time: waits half a second at
+ * most. */
 void python_end_soon(void (*end)(void *what), void *what);
 /* brief(call): calls it. Its waits take half a second together, and then end with EINTR. */
 PyObject *python_brief(PyObject *module, PyObject *call);

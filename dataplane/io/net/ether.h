@@ -52,7 +52,7 @@ struct ether_frame {
 
 /* Reads a frame of length bytes. Sets what the kind says; pointers lie inside data. */
 void ether_parse(const uint8_t *data, size_t length, struct ether_frame *out);
-/* The same where a card has found the checksum of the IPv4 header right. */
+/* Like ether_parse(), where a card has found the checksum of the IPv4 header right. */
 void ether_parse_summed(const uint8_t *data, size_t length, struct ether_frame *out);
 
 /* Makes a frame one of a VLAN: to has ETHER_TAG bytes of room before the frame. */

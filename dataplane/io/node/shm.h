@@ -31,8 +31,8 @@ int shm_table_create(uint32_t slots, uint64_t store_bytes, uint64_t incarnation,
 
 /* Its private part, which is not mapped. Returns 0 or -errno. */
 int shm_private_create(const struct shm *table, struct shm *out);
-/* The same that another process brought. Owns fd on success only. Returns 0, -EINVAL when it does
- * not belong to the table, or another -errno. */
+/* Takes the private part that another process brought. Owns fd on success only. Returns 0, -EINVAL
+ * when it does not belong to the table, or another -errno. */
 int shm_private_adopt(int fd, const struct shm *table, struct shm *out);
 
 /* A new ipc area with empty rings. Returns 0 or -errno. */
@@ -64,7 +64,7 @@ static inline struct ipc_header *shm_ipc(const struct shm *ipc)
 /* Creates RUNDIR/counters (replacing an earlier one) with a zero block for each worker. The
  * mapping stays until the process ends. Returns 0 or -errno. */
 int shm_counters_create(const char *rundir, unsigned workers, struct counters_file **out);
-/* The same for RUNDIR/peers: conns_max empty places for each worker. */
+/* Makes RUNDIR/peers: conns_max empty places for each worker. */
 int shm_peers_create(const char *rundir, unsigned workers, unsigned conns_max,
 		     struct counters_file **out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device tells: that packets wait, by itself; what its link does, when looked at; that it is
+/* Events of a device: packets wait (told by itself); its link changes (told when looked at); it is
  * gone. */
 #include "port.h"
 

@@ -106,7 +106,7 @@ int port_plan(const struct options *o, struct port *out);
 int port_open(const struct options *o, struct port *p);
 /* Also after a failure. */
 void port_close(struct port *p);
-/* The same, with all that a second port_open() of this port needs. No worker uses it. */
+/* Closes the port, with all that a second port_open() of it needs. No worker uses it. */
 void port_drop(struct port *p);
 
 /* One line about a port that fails, with the driver's own words; returns error. */
