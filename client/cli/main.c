@@ -158,7 +158,7 @@ static int main_seconds(const char *option, bool allowed, int64_t *out)
 	return main_usage(what, allowed ? optarg : "");
 }
 
-/* The same of those that only reduce takes. */
+/* Reads an option that only reduce takes. */
 static int main_reduce_option(int option, unsigned allowed, struct cli_args *args)
 {
 	sar_reduction *r = &args->reduction;
@@ -211,7 +211,7 @@ static int main_reduce_option(int option, unsigned allowed, struct cli_args *arg
 	}
 }
 
-/* The same of those of lifetimes. */
+/* Reads an option of lifetimes. */
 static int main_lifetime_option(int option, unsigned allowed, struct cli_args *args)
 {
 	int status;
@@ -236,7 +236,7 @@ static int main_lifetime_option(int option, unsigned allowed, struct cli_args *a
 	}
 }
 
-/* The same of those of top. */
+/* Reads an option of top. */
 static int main_top_option(int option, unsigned allowed, struct cli_args *args)
 {
 	if (!(allowed & CLI_OPTION_TOP))
