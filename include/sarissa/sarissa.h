@@ -792,9 +792,8 @@ typedef struct sar_completion {
 			     * sarissa/group.h; else 0 */
 	sar_buffer buffer;  /* GET, GET_BEGIN, ALLREDUCE, CREATE, GROUP_PULL: the caller's from now
 			     * on, and so is that of a SEAL that has failed; else zero */
-	uint64_t reserved[4];
-	char detail[SAR_DETAIL_MAX]; /* of a failure: "what is wrong: what to do"; of an event: the
-				      * object's name; else "" */
+	uint32_t poll, words; /* for sar_completion_detail */
+	uint64_t reserved[3];
 } sar_completion;
 
 /*
@@ -837,6 +836,15 @@ int sar_poll(sar_queue *q, sar_completion *out, unsigned room);
  */
 int sar_poll_wait(sar_queue *q, sar_completion *out, unsigned room, unsigned min,
 		  int64_t timeout_ns);
+
+/*
+ * The words of a completion. Of a failure: "what is wrong: what to do", or if they are gone the
+ * general text of its code. Of an event: the name of the object. Else "".
+ *
+ * Ownership: the queue's, until its next poll. Threads that poll one queue need a lock of their own
+ * from a poll to the last use of its words.
+ */
+const char *sar_completion_detail(sar_queue *q, const sar_completion *c);
 
 /*
  * Ends the operations that were submitted with user_data. Their completions come all the same, with
@@ -949,9 +957,9 @@ int sar_submit_broadcast(sar_queue *q, sar_id id, const uint32_t *nodes, unsigne
 
 /*
  * Watches the objects whose names begin with prefix, in the whole cluster. Each event is a
- * completion with SAR_MORE: event says what has happened, id, value and detail have the id, size
- * and name of the object. The watch goes on until sar_cancel or sar_queue_close; the completion
- * without SAR_MORE is its last one.
+ * completion with SAR_MORE: event says what has happened, id and value have the id and size of
+ * the object, and sar_completion_detail gives its name. The watch goes on until sar_cancel or
+ * sar_queue_close; the completion without SAR_MORE is its last one.
  *
  * The objects that exist come first, as APPEARED or COMPLETE. Then each change that lasts is told
  * with at least one event. The events of one object come in order. As long as the members of the
