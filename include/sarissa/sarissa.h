@@ -74,6 +74,11 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
+#define SAR_VERSION_MAJOR  0
+#define SAR_VERSION_MINOR  1
+#define SAR_VERSION_PATCH  0
+#define SAR_VERSION_NUMBER (SAR_VERSION_MAJOR << 16 | SAR_VERSION_MINOR << 8 | SAR_VERSION_PATCH)
+
 #define SAR_ID_BYTES	   16
 #define SAR_NAME_MAX	   255 /* bytes, without the terminating zero */
 #define SAR_FOREVER	   INT64_MAX
@@ -123,6 +128,7 @@ typedef struct sar_info {
 	char name[SAR_NAME_MAX + 1]; /* zero-terminated; empty if the object has none */
 	uint64_t meta_bytes;	     /* of meta; 0: it has none */
 	uint8_t meta[SAR_META_MAX];  /* what its creator has said of it (sar_put_options) */
+	uint64_t reserved[8];
 } sar_info;
 
 /* One node's copy of an object. */
@@ -995,7 +1001,8 @@ const char *sar_error_detail(void);
  */
 int sar_error_nodes(uint32_t *out, unsigned room);
 
-/* The version of the library that is loaded: "0.1.0". Not to be freed. */
+/* The version of the library that is loaded, as SAR_VERSION_MAJOR and the others are those of the
+ * headers: "0.1.0". Not to be freed. */
 const char *sar_version(void);
 
 #if defined(__GNUC__)
