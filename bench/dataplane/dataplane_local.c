@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <rte_cycles.h>
 #include "core/engine.h"
-#include "core/kernel.h"
+#include "core/kernel/kernel.h"
 #include "io/node/worker.h"
 
 enum { SOURCES = 2, RUNS = 15, EVENTS = 32 };

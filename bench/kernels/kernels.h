@@ -3,7 +3,7 @@
 #ifndef SARISSA_BENCH_KERNELS_KERNELS_H
 #define SARISSA_BENCH_KERNELS_KERNELS_H
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 /* A plain loop acc = acc + payload over binary32 with the level's intrinsics: the bound. */
 kernel_fn *bound_of(enum kernel_level level);

@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 #include "internal/aggregate.h"
-#include "kernel.h"
+#include "core/kernel/kernel.h"
 
 enum {
 	AGGREGATE_GROUPS_MAX = 64,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "internal/ipc.h"
-#include "chunk_crc.h"
-#include "cookie.h"
-#include "handshake.h"
-#include "in_edge.h"
-#include "local_edge.h"
-#include "msg.h"
-#include "out_edge.h"
-#include "path_mtu.h"
-#include "sent.h"
+#include "core/kernel/chunk_crc.h"
+#include "core/wire/cookie.h"
+#include "core/conn/handshake.h"
+#include "core/plan/in_edge.h"
+#include "core/plan/local_edge.h"
+#include "core/plan/msg.h"
+#include "core/plan/out_edge.h"
+#include "core/conn/path_mtu.h"
+#include "core/conn/sent.h"
 #include "transmit.h"
 #include "wheel.h"
 
@@ -138,7 +138,7 @@ struct engine *engine_init(void *memory, const struct engine_config *config, uin
 	engine_layout(e, &v);
 	for (uint32_t k = 0; k < RAILS_MAX; k++) {
 		e->quantum[k] =
-			(unsigned)state_max(ENGINE_QUANTUM, config->burst_bytes[k] / config->mtu);
+			(unsigned)numbers_max(ENGINE_QUANTUM, config->burst_bytes[k] / config->mtu);
 		list_init(&e->ready[k]);
 	}
 	list_init(&e->free_msgs);
@@ -269,7 +269,7 @@ uint16_t engine_chunk_bytes(uint16_t mtu, bool v4)
 	uint32_t overhead = ENGINE_DATA_OVERHEAD + (v4 ? ENGINE_OVERHEAD_V4 : ENGINE_OVERHEAD_V6);
 	uint32_t chunk = mtu > overhead ? (uint32_t)(mtu - overhead) / 64 * 64 : 0;
 
-	return (uint16_t)state_min(chunk, CHUNK_BYTES_MAX);
+	return (uint16_t)numbers_min(chunk, CHUNK_BYTES_MAX);
 }
 
 void engine_config_default(struct engine_config *f)

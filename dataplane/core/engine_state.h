@@ -7,12 +7,12 @@
 #ifndef SARISSA_DATAPLANE_CORE_ENGINE_STATE_H
 #define SARISSA_DATAPLANE_CORE_ENGINE_STATE_H
 
-#include "cookie.h"
+#include "core/wire/cookie.h"
 #include "engine.h"
-#include "handshake.h"
-#include "kernel.h"
+#include "core/conn/handshake.h"
+#include "core/kernel/kernel.h"
 #include "list.h"
-#include "part.h"
+#include "core/plan/part.h"
 #include "wheel.h"
 
 struct conn;

@@ -6,13 +6,13 @@
  * frame.c's, packets outside of connections handshake.c's. docs/developer/architecture.md, 3, has
  * the path of a chunk.
  */
-#include "ack.h"
-#include "frame.h"
-#include "handshake.h"
-#include "in_edge.h"
-#include "loss.h"
-#include "path.h"
-#include "sent.h"
+#include "core/conn/ack.h"
+#include "core/wire/frame.h"
+#include "core/conn/handshake.h"
+#include "core/plan/in_edge.h"
+#include "core/conn/loss.h"
+#include "core/conn/path.h"
+#include "core/conn/sent.h"
 
 static uint64_t receive_cycles(const struct engine *e)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transmit.h"
-#include "ack.h"
-#include "chunk_crc.h"
-#include "congestion.h"
-#include "handshake.h"
-#include "in_edge.h"
-#include "msg.h"
-#include "out_edge.h"
-#include "part.h"
-#include "path.h"
-#include "path_mtu.h"
-#include "sent.h"
+#include "core/conn/ack.h"
+#include "core/kernel/chunk_crc.h"
+#include "core/conn/congestion.h"
+#include "core/conn/handshake.h"
+#include "core/plan/in_edge.h"
+#include "core/plan/msg.h"
+#include "core/plan/out_edge.h"
+#include "core/plan/part.h"
+#include "core/conn/path.h"
+#include "core/conn/path_mtu.h"
+#include "core/conn/sent.h"
 
 /*
  * One packet carries at most one item that must arrive (a chunk, a message fragment, a grant, ...)
@@ -165,7 +165,7 @@ static uint8_t transmit_parts_fit(const struct conn *c, uint8_t parts)
 	uint32_t room =
 		conn_room(c) - (uint32_t)(WIRE_BODY + PART_FRAME_BYTES + TRANSMIT_PART_ACK_BYTES);
 
-	return (uint8_t)state_min(room / PART_BYTES, parts);
+	return (uint8_t)numbers_min(room / PART_BYTES, parts);
 }
 
 /* Parts that were lost. Those that do not fit together any more leave one after the other; false:
@@ -400,7 +400,7 @@ static void transmit_ask(const struct engine *e, struct conn *c, struct draft *d
 
 	c->tx.since_ask++;
 	if (!last && c->loss.probes_due == 0 &&
-	    (after <= c->cc.cwnd_bytes || c->tx.since_ask < state_min(gap, TRANSMIT_ASK_EVERY)))
+	    (after <= c->cc.cwnd_bytes || c->tx.since_ask < numbers_min(gap, TRANSMIT_ASK_EVERY)))
 		return;
 	d->frame[FRAME_AT_FLAGS] |= FRAME_FLAG_ASK;
 	c->tx.since_ask = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wheel.h"
-#include "conn.h"
-#include "state.h"
+#include "core/conn/conn.h"
+#include "numbers.h"
 
 /*
  * A timing wheel (Varghese and Lauck, SOSP 1987): slots of WHEEL_SLOT_NS, an element farther away

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What control needs of the reduce kernels, for small values that it adds up itself. Pure; any
- * thread. The dataplane uses the kernels directly (dataplane/core/kernel.h has their rules).
+ * thread. The dataplane uses the kernels directly (dataplane/core/kernel/kernel.h has their rules).
  */
 #ifndef SARISSA_INCLUDE_INTERNAL_REDUCE_KERNEL_H
 #define SARISSA_INCLUDE_INTERNAL_REDUCE_KERNEL_H

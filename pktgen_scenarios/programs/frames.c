@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ethernet frames of each kind of traffic: right ones, shortened ones, rubbish, from many senders.
- * packets.c calls it and sends them. Knows the wire format from dataplane/core/wire.h.
+ * packets.c calls it and sends them. Knows the wire format from dataplane/core/wire/wire.h.
  */
 #include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "dataplane/core/wire.h"
+#include "dataplane/core/wire/wire.h"
 #include "packets.h"
 
 /* splitmix64: G. Steele, D. Lea, C. Flood, OOPSLA 2014. */

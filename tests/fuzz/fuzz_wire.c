@@ -4,8 +4,8 @@
  * goes past the checksum and the header, into frames whose fields lie near the valid ones.
  */
 #include "rig.h"
-#include "ack.h"
-#include "sent.h"
+#include "conn/ack.h"
+#include "conn/sent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

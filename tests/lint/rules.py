@@ -55,8 +55,8 @@ STRANGERS = {
     "control/core/cluster/handshake.c", "control/core/config.c", "control/core/flow/buffers.c",
     "control/core/session/put.c", "control/core/session/sessions.c", "control/core/store/recovery.c",
     "control/core/transfer/fetch.c", "control/shell/pump.c",
-    "dataplane/core/event.c", "dataplane/core/kernel_control.c", "dataplane/core/plan.c", "dataplane/core/receive.c",
-    "dataplane/core/wire.c", "dataplane/io/ports/xdp_attach.c", "dataplane/io/ports/xdp_kick.c"}
+    "dataplane/core/plan/event.c", "dataplane/core/kernel/kernel_control.c", "dataplane/core/plan/plan.c", "dataplane/core/receive.c",
+    "dataplane/core/wire/wire.c", "dataplane/io/ports/xdp_attach.c", "dataplane/io/ports/xdp_kick.c"}
 
 
 def read(path):
@@ -216,7 +216,7 @@ def family(path):
 def tells_file(path, lines):
     """A function that other files call tells by its name where it is."""
     if not path.endswith(".c") or not path.startswith(("control/", "client/", "dataplane/")) or \
-            path in STRANGERS or path.startswith("dataplane/core/kernel_"):
+            path in STRANGERS or path.startswith("dataplane/core/kernel/kernel_"):
         return
     prefixes = family(path)
     for number, line in enumerate(lines, 1):

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/wire.h"
+#include "core/wire/wire.h"
 #include "io/net/ether.h"
 #include "internal/object_table.h"
 #include "internal/arguments.h"
 #include "internal/record.h"
 #include "io/observe/log.h"
-#include "io/ports/port_auto.h"
+#include "io/ports/types/port_auto.h"
 
 #ifndef SARISSA_VERSION
 #error "the build says which version this is"

@@ -7,7 +7,7 @@
 #define SARISSA_DATAPLANE_IO_PORTS_PORT_SPEC_H
 
 #include "internal/ids.h"
-#include "port_type.h"
+#include "io/ports/types/port_type.h"
 
 enum {
 	PORT_SPEC_TEXT = 256,

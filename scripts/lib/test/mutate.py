@@ -24,7 +24,7 @@ from tree import tracked_files  # noqa: E402
 
 CORES = {"control/core/": ("base_", "cluster_", "directory_", "group_", "lease_", "planner_", "reduce_", "rpc_",
                            "session_", "store_", "transfer_"),
-         "dataplane/core/": ("dataplane_core_",)}  # and how its unit tests begin
+         "dataplane/core/": ("dataplane_core_", "dataplane_kernel_")}  # and how its unit tests begin
 SIMULATED = re.compile(r"sim-(loss|life|plan|forged|hostile|broadcast|repair|swarm(?!-wide)|reduce)")
 RUNS_MOST = 5   # of a swarm
 LIMIT_S = 60    # of CPU time for a test, and WALL_S of any: a change may make it go on for ever

@@ -6,7 +6,7 @@
 #ifndef SARISSA_TESTS_SIM_MODEL_FORGE_H
 #define SARISSA_TESTS_SIM_MODEL_FORGE_H
 
-#include "wire.h"
+#include "wire/wire.h"
 #include "world.h"
 
 struct forge {

@@ -4,10 +4,10 @@
  * for tests and fuzzers only.
  */
 #include "node.h"
-#include "in_edge.h"
-#include "msg.h"
-#include "out_edge.h"
-#include "sent.h"
+#include "plan/in_edge.h"
+#include "plan/msg.h"
+#include "plan/out_edge.h"
+#include "conn/sent.h"
 
 static uint32_t list_length(const struct list *head)
 {

@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "conn.h"
+#include "conn/conn.h"
 #include "engine_state.h"
 #include "model/world.h"
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include "switch/accumulate.h"
 #include "internal/reduce.h"
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 enum { BYTES = 1 << 16 };
 

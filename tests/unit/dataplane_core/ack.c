@@ -41,7 +41,7 @@ static uint64_t model_draw(const struct model *m, uint64_t *seed)
 	else if (far < 500)
 		pn += draw_below(seed, 300);
 	else
-		pn -= state_min(draw_below(seed, 64 * (WORDS + 1)), pn - m->base);
+		pn -= numbers_min(draw_below(seed, 64 * (WORDS + 1)), pn - m->base);
 	return pn;
 }
 

@@ -82,7 +82,7 @@ static void fill_check(struct fill *f)
 	assert_int_equal(f->b->ready_low, low);
 	assert_int_equal(f->b->ready_count, count);
 	assert_int_equal(f->b->ready_high, high);
-	uint64_t watermark = state_min((uint64_t)low * RIG_CHUNK, f->b->size);
+	uint64_t watermark = numbers_min((uint64_t)low * RIG_CHUNK, f->b->size);
 	assert_int_equal(f->r->config.table->slot[0].watermark, watermark);
 	fill_events(f, watermark);
 	assert_int_equal(f->done, low == f->chunks);
@@ -114,7 +114,8 @@ static void any_order_moves_the_watermark(void **state)
 			fill_begin(&f, rig_new(NULL), counts[c]);
 			for (uint32_t k = 0; k < f.chunks; k++) {
 				uint32_t spread = seed == 1 ? 1 : seed == 2 ? 70 : f.chunks;
-				uint32_t back = (uint32_t)draw_below(&s, state_min(spread, k + 1));
+				uint32_t back =
+					(uint32_t)draw_below(&s, numbers_min(spread, k + 1));
 				order[k] = order[k - back];
 				order[k - back] = k;
 			}

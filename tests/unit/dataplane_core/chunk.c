@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CHUNK packets: whose they are, which number they have, and what is wrong with them. */
 #include "fixtures/core_test.h"
-#include "copy.h"
+#include "kernel/copy.h"
 
 enum { CHUNKS = 40, LAST_BYTES = 100 };
 
@@ -76,7 +76,7 @@ static void numbers_are_taken_for_the_nearest(void **state)
 			rig_drops(r, NULL);
 			assert_int_equal(r->counters.rx_chunks, 1);
 			assert_int_equal(peer.c->rx.largest,
-					 state_max(cases[k].largest, cases[k].pn));
+					 numbers_max(cases[k].largest, cases[k].pn));
 			assert_int_equal(ack_look(r->e, peer.c, cases[k].pn), ACK_DUPLICATE);
 		}
 		rig_free(r);

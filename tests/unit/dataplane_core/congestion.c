@@ -366,7 +366,7 @@ static void the_rate_of_the_node_is_kept(void **state)
 				if (net_addr_equal(&p.to, &peers[k].addr))
 					peer_ack(r, &peers[k], p.pn);
 		}
-		r->now_ns = state_max(r->now_ns + 1000, engine_next_timeout(r->e));
+		r->now_ns = numbers_max(r->now_ns + 1000, engine_next_timeout(r->e));
 		engine_tick(r->e, r->now_ns);
 	}
 	double seconds = (double)(r->now_ns - begin) / 1e9;

@@ -379,7 +379,7 @@ static void a_peer_that_talks_nonsense(void **state)
 
 			peer_begin(r, &peer, &p);
 			peer.pn += draw_below(&seed, 3) == 0 ? draw_below(&seed, 100) : 0;
-			peer.pn -= state_min(peer.pn, draw_below(&seed, 10) == 0 ? 50 : 0);
+			peer.pn -= numbers_min(peer.pn, draw_below(&seed, 10) == 0 ? 50 : 0);
 			for (uint64_t k = draw_below(&seed, 8); k > 0; k--)
 				forge_any_frame(&p, &seed, peer.c->tx.next_pn);
 			peer_send(r, &peer, &p);

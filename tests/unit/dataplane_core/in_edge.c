@@ -281,7 +281,7 @@ static void a_large_window_is_kept_full(void **state)
 			send_chunk(r, &peer, record_handle(0), n, RIG_CHUNK);
 			while (rig_take(r, &p))
 				peer_ack(r, &peer, p.pn);
-			least = (uint32_t)state_min(least, i->granted - i->received);
+			least = (uint32_t)numbers_min(least, i->granted - i->received);
 		}
 		assert_int_equal(least, windows[k].chunks - windows[k].step + 1);
 		rig_free(r);

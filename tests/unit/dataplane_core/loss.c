@@ -53,7 +53,7 @@ static void acknowledge(struct rig *r, struct peer *peer, uint64_t pn, uint64_t 
 {
 	uint64_t sent_ns = sent_slot(r->e, peer->c, pn)->time_ns;
 
-	r->now_ns = state_max(r->now_ns, sent_ns + after_ns);
+	r->now_ns = numbers_max(r->now_ns, sent_ns + after_ns);
 	peer_ack(r, peer, pn);
 }
 
@@ -123,7 +123,7 @@ static void queues_are_told_by_the_clock_of_the_peer(void **state)
 		assert_int_equal(loss_queue_ns(c), 0);
 		for (uint32_t queue = 0; queue < 6000; queue += 500) {
 			loss_one_way(r->e, c, (uint32_t)(clocks[k] + us + queue), sent_ns);
-			assert_int_equal(loss_queue_ns(c), state_min(1000 * queue, 4000000));
+			assert_int_equal(loss_queue_ns(c), numbers_min(1000 * queue, 4000000));
 		}
 		loss_one_way(r->e, c, (uint32_t)(clocks[k] + us - 100), sent_ns);
 		assert_int_equal(loss_queue_ns(c), 0); /* a new least */
@@ -522,7 +522,7 @@ static void losses_against_the_rule(void **state)
 		if (draw_below(&seed, 2) == 0 && pn < c->tx.next_pn)
 			peer_ack(r, &peer, pn);
 		loss_detect(r->e, c);
-		uint64_t rtt = state_max(c->loss.latest_rtt_ns, c->loss.srtt_ns);
+		uint64_t rtt = numbers_max(c->loss.latest_rtt_ns, c->loss.srtt_ns);
 		for (pn = c->tx.oldest_pn; c->tx.any_acked && pn < c->tx.largest_acked; pn++) {
 			const struct sent *s = sent_slot(r->e, c, pn);
 			if (sent_outstanding(r->e, c, pn)) /* what is left is not due yet */

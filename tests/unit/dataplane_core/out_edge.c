@@ -33,7 +33,7 @@ static void naive_begin(struct naive *n, struct rig *r, uint64_t *seed)
 	rig_command(r, &out);
 	n->b = buffer_find(r->e, buffer.buffer.buffer);
 	n->o = out_edge_find(r->e, out.edge.edge);
-	n->credit = (uint32_t)state_min(UNSCHEDULED_CHUNKS, n->end - n->first);
+	n->credit = (uint32_t)numbers_min(UNSCHEDULED_CHUNKS, n->end - n->first);
 	assert_int_equal(n->o->credit, n->credit);
 	uint32_t total = 0;
 	for (uint32_t k = n->first; k < n->end; k++)
@@ -60,7 +60,7 @@ static void naive_step(struct naive *n, uint64_t *seed)
 		chunk = (uint32_t)draw_below(seed, n->end - n->first + 1);
 		assert_int_equal(out_edge_granted(n->r->e, n->peer.c, 0x70000, chunk),
 				 VERDICT_TAKEN);
-		n->credit = (uint32_t)state_max(n->credit, chunk);
+		n->credit = (uint32_t)numbers_max(n->credit, chunk);
 		break;
 	case 1:
 	case 2:

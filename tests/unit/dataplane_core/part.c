@@ -2,7 +2,7 @@
 /* Chunks in parts: how they are put together and what is refused, how they leave and leave again.
  */
 #include "fixtures/core_test.h"
-#include "part.h"
+#include "plan/part.h"
 
 enum {
 	CHUNK = 8896,
@@ -46,7 +46,7 @@ static bool give(struct rig *r, struct peer *peer, uint32_t index, uint32_t chun
 		 uint32_t count)
 {
 	uint32_t whole = chunk == CHUNKS - 1 ? LAST_BYTES : CHUNK, at = first * PART_BYTES;
-	uint32_t bytes = (uint32_t)state_min(count * PART_BYTES, whole - at);
+	uint32_t bytes = (uint32_t)numbers_min(count * PART_BYTES, whole - at);
 	struct packet p;
 
 	peer_begin(r, peer, &p);

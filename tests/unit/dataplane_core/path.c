@@ -4,7 +4,7 @@
  * which take so many packets a step, or none.
  */
 #include "fixtures/core_test.h"
-#include "path.h"
+#include "conn/path.h"
 
 enum { RAILS = 2, WIRE_PACKETS = 4096, STEP_NS = 100000, CHUNKS = 700, SIZE = CHUNKS * RIG_CHUNK };
 

@@ -79,7 +79,7 @@ static void losses_do_not_mislead_the_search(void **state)
 			if (!probe || probes++ % 3 == 2)
 				peer_ack(r, &peer, out.pn);
 		}
-		r->now_ns = state_max(r->now_ns, engine_next_timeout(r->e));
+		r->now_ns = numbers_max(r->now_ns, engine_next_timeout(r->e));
 		engine_tick(r->e, r->now_ns);
 	}
 	assert_int_equal(peer.c->mtu, 1500);
@@ -175,7 +175,7 @@ static void a_late_acknowledgement_overturns_the_verdict(void **state)
 			if (!large)
 				peer_ack(p.r, &p.peer, out.pn);
 		}
-		p.r->now_ns = state_max(p.r->now_ns, engine_next_timeout(p.r->e));
+		p.r->now_ns = numbers_max(p.r->now_ns, engine_next_timeout(p.r->e));
 		engine_tick(p.r->e, p.r->now_ns);
 	}
 	assert_int_equal(p.c->mtu, MTU_BASE);

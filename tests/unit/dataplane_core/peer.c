@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What others may read of a connection, and the places of the table of connections. */
 #include "fixtures/core_test.h"
-#include "path_mtu.h"
-#include "peer.h"
+#include "conn/path_mtu.h"
+#include "conn/peer.h"
 
 enum { PLACES = 8, CHUNKS = 100 };
 

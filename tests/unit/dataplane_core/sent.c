@@ -393,7 +393,7 @@ static void model_ack(struct flow *f, struct model *m, uint64_t *seed)
 	uint64_t words[ACK_WORDS_MAX] = {0};
 	uint32_t from = m->count > 200 ? m->count - 200 : 0;
 	uint64_t largest = m->pn[m->count - 1 - draw_below(seed, m->count > 20 ? 20 : m->count)];
-	uint32_t count = (uint32_t)(1 + draw_below(seed, state_min(3, largest / 64 + 1)));
+	uint32_t count = (uint32_t)(1 + draw_below(seed, numbers_min(3, largest / 64 + 1)));
 	uint64_t base = (largest / 64 + 1 - count) * 64;
 	struct packet p;
 

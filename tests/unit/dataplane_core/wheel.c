@@ -65,7 +65,7 @@ static void clocks_check_next(const struct clocks *w)
 	uint64_t next = engine_next_timeout(w->r->e), first = NEVER;
 
 	for (uint32_t k = 0; k < TIMERS; k++)
-		first = state_min(first, w->due_ns[k]);
+		first = numbers_min(first, w->due_ns[k]);
 	if (first == NEVER)
 		assert_int_equal(next, NEVER);
 	else if (next > first + WHEEL_SLOT_NS)
@@ -136,7 +136,7 @@ static void a_long_standstill(void **state)
 		clocks_tick(&w);
 		while (engine_next_timeout(w.r->e) != NEVER) {
 			clocks_check_next(&w);
-			w.r->now_ns = state_max(w.r->now_ns, engine_next_timeout(w.r->e));
+			w.r->now_ns = numbers_max(w.r->now_ns, engine_next_timeout(w.r->e));
 			clocks_tick(&w);
 		}
 		for (uint32_t k = 0; k < TIMERS; k++)

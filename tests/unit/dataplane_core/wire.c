@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes of a packet: the checksum against published values, the layout of the header. */
 #include "fixtures/core_test.h"
-#include "crc.h"
+#include "kernel/crc.h"
 
 /* RFC 3720, B.4: 32 bytes each. The first 16 are the header, the rest the body. */
 static void published_checksums(void **state)
