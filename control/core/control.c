@@ -65,8 +65,7 @@ static void control_remind(struct control *c)
 			continue;
 		}
 		n->epoch++;
-		tell_tell_all(c);
-		announce_all(c);
+		resync_begin(c);
 	}
 }
 
@@ -116,10 +115,8 @@ void control_start(struct control *c)
 	list_init(&c->session->creations.copying);
 	list_init(&c->store->objects.lru);
 	list_init(&c->store->objects.zombies);
-	list_init(&c->store->objects.dirty);
-	list_init(&c->store->objects.late);
+	announce_init(c);
 	spill_init(c);
-	c->store->objects.sweep = TABLE_SLOT_NONE;
 	c->cluster->calls.count = env_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
 	tombstone_copies_init(c);
@@ -208,8 +205,7 @@ static void control_turn(struct control *c)
 	struct loopback *l;
 
 	membership_pump(c);
-	announce_pump(c);
-	tell_pump(c);
+	announcer_pump(c);
 	tombstone_copies_pump(c);
 	backup_pump(c);
 	requesters_pump(c);
@@ -219,8 +215,7 @@ static void control_turn(struct control *c)
 		dispatch(c, c->cluster->self, 0, &l->message);
 		pool_give(&c->cluster->loopback, l);
 		membership_pump(c);
-		announce_pump(c);
-		tell_pump(c);
+		announcer_pump(c);
 	}
 	agent_notify_later(c);
 	group_turn(c);

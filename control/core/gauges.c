@@ -4,9 +4,9 @@
 
 static uint64_t gauges_unacked(const struct objects *os)
 {
-	uint64_t count = os->announcing;
+	uint64_t count = os->announcer.sending;
 
-	list_each(l, after, &os->dirty) count++;
+	list_each(l, after, &os->announcer.dirty) count++;
 	return count;
 }
 

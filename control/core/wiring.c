@@ -64,8 +64,7 @@ static void wiring_node_known(struct control *c, struct node *n)
 static void wiring_announce_asked(struct control *c, struct node *n)
 {
 	resync_asked(n);
-	tell_tell_all(c);
-	announce_all(c);
+	resync_begin(c);
 	requesters_tell(c);
 	agents_tell(c, n);
 }
@@ -146,10 +145,9 @@ static void wiring_ownership(struct control *c)
 {
 	if (!membership_joined(c))
 		return;
-	if (c->table && c->store->objects.sweep != TABLE_SLOT_NONE)
+	if (c->table && announcer_sweeping(c))
 		c->cluster->members.epoch++; /* some owners missed announcements of the change
 						before: announces all again */
-	tell_tell_all(c);
 	if (c->config.shards == 0) {
 		reduce_keep(c);
 		participant_keep(c);
@@ -159,7 +157,7 @@ static void wiring_ownership(struct control *c)
 	}
 	requesters_tell(c);
 	if (c->table)
-		announce_all(c);
+		resync_begin(c);
 }
 
 static void wiring_view_changed(struct control *c)

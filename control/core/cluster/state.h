@@ -5,6 +5,7 @@
 #define SARISSA_CONTROL_CORE_CLUSTER_STATE_H
 
 #include "core/base/modules.h"
+#include "announcer.h"
 #include "linkstats.h"
 #include "membership.h"
 #include "ownership.h"
@@ -23,6 +24,7 @@ struct cluster_state {
 	struct calls calls;
 	struct linkstats links;
 	struct watches watches;
+	struct announcer *announcers;
 	uint64_t dead_ns; /* when a node was last considered dead */
 	uint64_t losses;  /* what this node's messages say of it (store/replica.h); 0: none yet */
 

@@ -93,11 +93,8 @@ static bool shell_put_ended(struct control *c, struct call *call, const struct m
 		return true;
 	}
 	if (o && status == 0) {
-		o->owner = call->node->number + 1;
-		o->owner_epoch = call->cookie;
 		objects_seal(c, s->slot, true);
-		if (announce_unacked(c, s->slot))
-			announce_object(c, s->slot);
+		announce_agreed(c, s->slot, call->node, call->cookie);
 	} else if (o) {
 		if (status == -ESTALE && answer->reply.generation <= env_generation_max(c))
 			env_generation_after(c, answer->reply.generation);

@@ -43,13 +43,9 @@ void holds_free(struct control *c, struct hold *h)
 	struct hold **at = holds_bucket(c, &h->id);
 	struct lease *lease = h->lease;
 
-	if (h->call) {
-		rpc_cancel(c, h->call);
-		c->lease->leases.sending -= !h->parked;
-	}
+	announcer_forget(c, &c->lease->leases.announcer, &h->announced);
 	timers_cancel(&c->timers, &h->timer);
 	list_remove(&h->of_lease);
-	list_remove(&h->dirty);
 	while (*at != h)
 		at = &(*at)->same_bucket;
 	*at = h->same_bucket;
@@ -62,16 +58,15 @@ void holds_free(struct control *c, struct hold *h)
 
 void holds_dirty(struct control *c, struct hold *h)
 {
-	if (h->call || list_linked(&h->dirty) || h->state == HOLD_CREATING)
-		return; /* the end of that looks again */
-	list_append(&c->lease->leases.dirty, &h->dirty);
+	if (!h->announced.call && h->state != HOLD_CREATING) /* the end of either looks again */
+		announcer_mark(&c->lease->leases.announcer, &h->announced);
 }
 
 void holds_drop(struct control *c, struct hold *h)
 {
 	if (h->state == HOLD_CREATING)
 		return; /* dropped when its creation has ended */
-	if (h->state == HOLD_ASKED && !h->call) {
+	if (h->state == HOLD_ASKED && !h->announced.call) {
 		holds_answer(c, h, -ESTALE, 0, "the lease has ended: open another one");
 		holds_free(c, h);
 		return;
@@ -161,12 +156,11 @@ void holds_create_made(struct control *c, uint64_t number, const struct object_i
 		return;
 	h->state = HOLD_HELD;
 	h->generation = generation;
-	h->owner = owner->number + 1;
-	h->owner_epoch = epoch;
+	announcer_acked(&h->announced, owner, epoch);
 	kept_hold(c, h);
 	if (h->lease->ended)
 		holds_drop(c, h);
-	else if (tell_unacked(c, h))
+	else if (announcer_unacked(c, &h->announced, &h->id))
 		holds_dirty(c, h);
 }
 

@@ -25,8 +25,7 @@ void leases_init(struct control *c)
 {
 	struct leases *ls = &c->lease->leases;
 
-	list_init(&ls->dirty);
-	ls->sweep = UINT32_MAX;
+	tell_init(c);
 	ls->kept = c->config.leases;
 	kept_load(c);
 	for (uint32_t i = 0; i < ls->pool.fresh; i++) {
@@ -35,7 +34,6 @@ void leases_init(struct control *c)
 		if (l->live)
 			timers_set(&c->timers, &l->timer, c->now_ns + l->ttl_ns, leases_fire);
 	}
-	tell_tell_all(c);
 }
 
 static struct object_id leases_id(uint64_t number)

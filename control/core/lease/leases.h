@@ -24,9 +24,8 @@
 #include "core/base/list.h"
 #include "core/base/timers.h"
 #include "core/control.h"
+#include "core/cluster/state.h"
 #include "core/message/message.h"
-
-enum { HOLDS_SENDING_MAX = 64 }; /* calls at a time */
 
 #define LEASES_TTL_MIN_NS UINT64_C(100000000)
 
@@ -58,20 +57,16 @@ enum hold_state { HOLD_FREE, HOLD_CREATING, HOLD_ASKED, HOLD_HELD, HOLD_DROPPING
 
 struct hold {
 	struct list of_lease;
-	struct list dirty; /* its owner must get a HOLD */
+	struct announced announced; /* to its owner */
 	struct hold *same_bucket;
 	struct lease *lease; /* NULL: the object's time */
 	struct timer timer;  /* of that */
-	struct call *call;
 	struct object_id id;
-	uint64_t generation;  /* 0: not known yet */
-	uint64_t due_ns;      /* end of the object's time to live; UINT64_MAX: none */
-	uint64_t owner_epoch; /* membership_epoch of the owner's acknowledgement */
-	uint32_t owner;	      /* node + 1 of the owner that has acknowledged it; 0: none */
-	uint32_t state;	      /* enum hold_state */
-	bool joins;	      /* asked: only if another lease holds it */
-	bool parked;	      /* its owner cannot let it go yet: not one of leases.sending */
-	void *waiter;	      /* lease_ops.answer; NULL: no client waits */
+	uint64_t generation; /* 0: not known yet */
+	uint64_t due_ns;     /* end of the object's time to live; UINT64_MAX: none */
+	uint32_t state;	     /* enum hold_state */
+	bool joins;	     /* asked: only if another lease holds it */
+	void *waiter;	     /* lease_ops.answer; NULL: no client waits */
 	uint64_t waiter_number;
 };
 
@@ -91,9 +86,7 @@ struct leases {
 	struct hold **bucket; /* holds by id */
 	uint32_t bucket_mask;
 	uint64_t bucket_key[2]; /* of its hash */
-	struct list dirty;
-	uint32_t sending;
-	uint32_t sweep; /* next hold of a sweep over unacknowledged ones; UINT32_MAX: none */
+	struct announcer announcer;
 	struct lease_kept *kept; /* or NULL */
 };
 
@@ -148,13 +141,8 @@ void holds_create_not(struct control *c, uint64_t lease, const struct object_id 
 void holds_describe(const struct lease *l, struct message_lease *out);
 
 /* tell.c */
-/* Whether the owner of the id has not acknowledged the hold. */
-bool tell_unacked(struct control *c, const struct hold *h);
-/* The members have changed, or an owner asks: announces unacknowledged holds. */
-void tell_tell_all(struct control *c);
-/* Sends HOLDs, as many as may be open at a time. */
-void tell_pump(struct control *c);
-/* Whether all holds are acknowledged, or their HOLDs are on the way. */
+void tell_init(struct control *c);
+/* Whether no hold that was looked at waits for its HOLD. */
 bool tell_acked(const struct control *c);
 /* Fills in a HOLD, when it is sent. */
 void tell_fill(struct control *c, const struct call *call, struct message_hold *m);

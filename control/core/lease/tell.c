@@ -1,36 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Announces the holds of this node's leases to their shard owners. By state, not by a log: a hold
- * that changes is marked dirty, and its present state is sent in its turn. The answer is awaited
- * without a limit. One call per hold is out at a time, so that no HOLD arrives after the DELETE
- * that ends it.
+ * Announces the holds of this node's leases to their shard owners, by the announcer. The answer is
+ * awaited without a limit. One call per hold is out at a time, so that no HOLD arrives after the
+ * DELETE that ends it.
  */
 #include <errno.h>
 #include "state.h"
 #include "kept.h"
 
-bool tell_unacked(struct control *c, const struct hold *h)
-{
-	const struct node *owner = ownership_shard(c, &h->id);
-
-	return h->owner != owner->number + 1 || h->owner_epoch != membership_epoch(c, owner);
-}
-
 bool tell_acked(const struct control *c)
 {
-	if (c->lease->leases.sweep != UINT32_MAX)
-		return false;
-	list_each(i, after, &c->lease->leases.dirty)
+	list_each(i, after, &c->lease->leases.announcer.dirty)
 	{
-		if (list_item(i, struct hold, dirty)->state == HOLD_HELD)
+		if (list_item(i, struct hold, announced.dirty)->state == HOLD_HELD)
 			return false;
 	}
 	return true;
-}
-
-void tell_tell_all(struct control *c)
-{
-	c->lease->leases.sweep = 0;
 }
 
 void tell_fill(struct control *c, const struct call *call, struct message_hold *m)
@@ -51,14 +36,11 @@ static bool tell_dropped(struct control *c, struct call *call, const struct mess
 	if (answer->reply.status == -EHOSTUNREACH) { /* it goes when the owner knows; nobody waits,
 						      * and others are sent meanwhile */
 		holds_answer(c, h, 0, 0, "");
-		c->lease->leases.sending -= !h->parked;
-		h->parked = true;
+		announcer_park(&c->lease->leases.announcer, &h->announced);
 	}
 	if (answer->reply.status == -EAGAIN || answer->reply.status == -EHOSTUNREACH)
 		return true;
-	c->lease->leases.sending -= !h->parked;
-	h->parked = false;
-	h->call = NULL;
+	announcer_heard(&c->lease->leases.announcer, &h->announced);
 	holds_answer(c, h, answer->reply.status == -ENOENT ? 0 : answer->reply.status, 0,
 		     answer->reply.text);
 	holds_free(c, h);
@@ -83,8 +65,7 @@ static struct call *tell_say_drop(struct control *c, struct hold *h)
 static void tell_agreed(struct control *c, struct hold *h, const struct call *call,
 			uint64_t generation)
 {
-	h->owner = call->node->number + 1;
-	h->owner_epoch = call->cookie;
+	announcer_acked(&h->announced, call->node, call->cookie);
 	h->generation = generation;
 	if (h->state == HOLD_ASKED)
 		h->state = HOLD_HELD;
@@ -94,7 +75,8 @@ static void tell_agreed(struct control *c, struct hold *h, const struct call *ca
 		h->state = HOLD_DROPPING;
 	if (h->state == HOLD_DROPPING)
 		holds_dirty(c, h);
-	else if (tell_unacked(c, h)) { /* the owner, or the epoch, has changed meanwhile */
+	else if (announcer_unacked(c, &h->announced,
+				   &h->id)) { /* the owner, or the epoch, has changed meanwhile */
 		c->lease->ops->announce_more(c);
 		holds_dirty(c, h);
 	}
@@ -109,8 +91,7 @@ static bool tell_heard(struct control *c, struct call *call, const struct messag
 		call->deferred = true;
 		return true;
 	}
-	c->lease->leases.sending--;
-	h->call = NULL;
+	announcer_heard(&c->lease->leases.announcer, &h->announced);
 	if (status == 0 && answer->reply.generation != 0) {
 		tell_agreed(c, h, call, answer->reply.generation);
 		return false;
@@ -127,8 +108,6 @@ static bool tell_heard(struct control *c, struct call *call, const struct messag
 static struct call *tell_say_hold(struct control *c, struct hold *h)
 {
 	struct message m = {.kind = MESSAGE_HOLD};
-	struct node *owner = ownership_shard(c, &h->id);
-	struct call *call;
 
 	m.hold.id = h->id;
 	m.hold.generation = h->generation;
@@ -137,49 +116,35 @@ static struct call *tell_say_hold(struct control *c, struct hold *h)
 	m.hold.joins = h->joins;
 	if (h->lease)
 		holds_describe(h->lease, &m.hold.lease);
-	call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, tell_heard, h);
-	if (call)
-		call->cookie = membership_epoch(c, owner);
-	return call;
+	return rpc_start(c, ownership_shard(c, &h->id), &m, TABLE_SLOT_NONE, UINT64_MAX, tell_heard,
+			 h);
 }
 
 /* ---- in turn --------------------------------------------------------------------------------- */
 
-static void tell_sweep(struct control *c)
+static uint32_t tell_items(const struct control *c)
 {
-	struct leases *ls = &c->lease->leases;
-
-	while (ls->sweep != UINT32_MAX && list_empty(&ls->dirty)) {
-		uint32_t end = ls->sweep + 1024;
-
-		for (; ls->sweep < ls->holds.fresh && ls->sweep < end; ls->sweep++) {
-			struct hold *h = pool_at(&ls->holds, ls->sweep);
-
-			if (h->state == HOLD_HELD && tell_unacked(c, h))
-				holds_dirty(c, h);
-		}
-		if (ls->sweep >= ls->holds.fresh)
-			ls->sweep = UINT32_MAX;
-	}
+	return c->lease->leases.holds.fresh;
 }
 
-void tell_pump(struct control *c)
+static void tell_look(struct control *c, uint32_t index)
 {
-	struct leases *ls = &c->lease->leases;
+	struct hold *h = pool_at(&c->lease->leases.holds, index);
 
-	if (!c->table || !membership_joined(c))
-		return;
-	tell_sweep(c);
-	while (ls->sending < HOLDS_SENDING_MAX && !list_empty(&ls->dirty)) {
-		struct hold *h = list_item(list_first(&ls->dirty), struct hold, dirty);
+	if (h->state == HOLD_HELD && announcer_unacked(c, &h->announced, &h->id))
+		holds_dirty(c, h);
+}
 
-		list_remove(&h->dirty);
-		h->call = h->state == HOLD_DROPPING ? tell_say_drop(c, h) : tell_say_hold(c, h);
-		if (!h->call) { /* too many calls: in another turn */
-			list_append(&ls->dirty, &h->dirty);
-			return;
-		}
-		ls->sending++;
-		tell_sweep(c);
-	}
+static struct call *tell_say(struct control *c, struct announced *a)
+{
+	struct hold *h = list_item(a, struct hold, announced);
+
+	return h->state == HOLD_DROPPING ? tell_say_drop(c, h) : tell_say_hold(c, h);
+}
+
+void tell_init(struct control *c)
+{
+	static const struct announcer_user user = {64, tell_items, tell_look, tell_say};
+
+	announcer_init(c, &c->lease->leases.announcer, &user);
 }

@@ -195,7 +195,7 @@ void session_expire(struct control *c, struct session *s, const struct session_r
 			    "the time of an object is at most 10 years: choose another one");
 		return;
 	}
-	if (h && (h->state != HOLD_HELD || h->call)) {
+	if (h && (h->state != HOLD_HELD || h->announced.call)) {
 		reply_error(c, s, r->op, r->seq, -EAGAIN, lease_busy);
 		return;
 	}

@@ -200,16 +200,13 @@ static bool session_created(struct control *c, struct call *call, const struct m
 		return false;
 	w->call = NULL;
 	if (answer && answer->reply.status == 0) {
-		o->owner = call->node->number + 1;
-		o->owner_epoch = call->cookie;
 		holds_create_made(c, w->lease, &w->id, c->table->slot[slot].generation, call->node,
 				  call->cookie);
 		if (w->op == SESSION_PUT)
 			objects_seal(c, slot, true);
 		else
 			session_creates(s, o);
-		if (announce_unacked(c, slot)) /* the owner has changed since the request left */
-			announce_object(c, slot);
+		announce_agreed(c, slot, call->node, call->cookie);
 		waits_place(c, w, slot);
 		placement_superseded(c, &c->table->slot[slot].id, slot);
 		return false;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Announces this node's objects to their shard owners (HAVE, DROP). By state, not by a log: an
- * object that changes is marked dirty, and its present state is sent in its turn. So memory is
- * bounded however long an owner is away. Called by objects.c, fetches, and when members change.
+ * Announces this node's objects to their shard owners (HAVE, DROP), by the announcer. Called by
+ * objects.c, by fetches and by sessions.
  */
 #include <errno.h>
 #include "state.h"
 #include "events.h"
-
-enum { ANNOUNCING_MAX = 64 };
 
 #define ANNOUNCE_LATER_NS UINT64_C(5000000)
 
@@ -20,20 +17,17 @@ void announce_object(struct control *c, uint32_t slot)
 		return;
 	if (c->table->slot[slot].state == OBJECT_CREATING && !o->creator && !o->participant)
 		return; /* the directory has not admitted the create yet */
-	if (o->announce)
+	if (o->announced.call)
 		o->changed = true;
-	else {
-		list_remove(&o->dirty);
-		list_append(&c->store->objects.dirty, &o->dirty);
-	}
+	else
+		announcer_mark(&c->store->objects.announcer, &o->announced);
 }
 
 static void announce_later_fire(struct control *c, struct timer *t)
 {
 	list_each(l, after, &c->store->objects.late)
 	{
-		list_remove(l);
-		list_append(&c->store->objects.dirty, l);
+		announcer_mark(&c->store->objects.announcer, list_item(l, struct announced, dirty));
 	}
 }
 
@@ -41,20 +35,14 @@ void announce_later(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
-	if (o->announce || list_linked(&o->dirty)) {
+	if (o->announced.call || list_linked(&o->announced.dirty)) {
 		announce_object(c, slot);
 		return;
 	}
 	if (list_empty(&c->store->objects.late))
 		timers_set(&c->timers, &c->store->objects.later, c->now_ns + ANNOUNCE_LATER_NS,
 			   announce_later_fire);
-	list_append(&c->store->objects.late, &o->dirty);
-}
-
-void announce_all(struct control *c)
-{
-	c->store->objects.sweep = 0;
-	resync_begin(c);
+	list_append(&c->store->objects.late, &o->announced.dirty);
 }
 
 void announce_value(struct control *c, uint32_t slot, struct message_have *have)
@@ -125,10 +113,8 @@ static bool announce_acked(struct control *c, struct call *call, const struct me
 		call->deferred = status == -EAGAIN;
 		return true; /* full: again later */
 	}
-	o->announce = NULL;
-	o->owner = call->node->number + 1;
-	o->owner_epoch = call->cookie;
-	c->store->objects.announcing--;
+	announcer_heard(&c->store->objects.announcer, &o->announced);
+	announcer_acked(&o->announced, call->node, call->cookie);
 	if (refused && o->participant) {
 		c->store->ops->refused(c, o, status);
 	} else if (refused && announce_outgrew(c, slot, &call->message.have)) {
@@ -159,68 +145,49 @@ static bool announce_acked(struct control *c, struct call *call, const struct me
 	return false;
 }
 
-static void announce_one(struct control *c, struct object *o)
+bool announce_unacked(struct control *c, uint32_t slot)
 {
+	return announcer_unacked(c, &objects_at(c, slot)->announced, &c->table->slot[slot].id);
+}
+
+void announce_agreed(struct control *c, uint32_t slot, const struct node *owner, uint64_t epoch)
+{
+	announcer_acked(&objects_at(c, slot)->announced, owner, epoch);
+	if (announce_unacked(c, slot))
+		announce_object(c, slot);
+}
+
+static uint32_t announce_items(const struct control *c)
+{
+	return c->table->slots;
+}
+
+static void announce_look(struct control *c, uint32_t slot)
+{
+	uint16_t state = c->table->slot[slot].state;
+
+	if (state != OBJECT_FREE && state != OBJECT_ZOMBIE && announce_unacked(c, slot))
+		announce_object(c, slot);
+}
+
+static struct call *announce_say(struct control *c, struct announced *a)
+{
+	struct object *o = list_item(a, struct object, announced);
 	uint32_t slot = objects_slot(c, o);
-	const struct object_slot *s = &c->table->slot[slot];
 	struct message m;
 
 	announce_have(c, slot, &m);
-	o->announce =
-		rpc_start(c, ownership_shard(c, &s->id), &m, slot, UINT64_MAX, announce_acked, o);
-	if (!o->announce) { /* too many calls: sent when one ends */
-		list_append(&c->store->objects.dirty, &o->dirty);
-		return;
-	}
-	o->announce->cookie = membership_epoch(c, o->announce->node);
 	o->replica_doubts = c->store->pinned.doubts;
-	c->store->objects.announcing++;
+	return rpc_start(c, ownership_shard(c, &c->table->slot[slot].id), &m, slot, UINT64_MAX,
+			 announce_acked, o);
 }
 
-bool announce_unacked(struct control *c, uint32_t slot)
+void announce_init(struct control *c)
 {
-	const struct object *o = objects_at(c, slot);
-	const struct node *owner = ownership_shard(c, &c->table->slot[slot].id);
+	static const struct announcer_user user = {64, announce_items, announce_look, announce_say};
 
-	return o->owner != owner->number + 1 || o->owner_epoch != membership_epoch(c, owner);
-}
-
-/* Marks some more slots of a sweep. */
-static void announce_sweep(struct control *c)
-{
-	struct objects *os = &c->store->objects;
-
-	while (os->sweep != TABLE_SLOT_NONE && list_empty(&os->dirty)) {
-		uint32_t end = os->sweep + 1024;
-
-		for (; os->sweep < c->table->slots && os->sweep < end; os->sweep++) {
-			uint16_t state = c->table->slot[os->sweep].state;
-
-			if (state != OBJECT_FREE && state != OBJECT_ZOMBIE &&
-			    announce_unacked(c, os->sweep))
-				announce_object(c, os->sweep);
-		}
-		if (os->sweep >= c->table->slots)
-			os->sweep = TABLE_SLOT_NONE;
-	}
-}
-
-void announce_pump(struct control *c)
-{
-	struct objects *os = &c->store->objects;
-
-	if (!c->table || !membership_joined(c))
-		return;
-	announce_sweep(c);
-	while (os->announcing < ANNOUNCING_MAX && !list_empty(&os->dirty)) {
-		struct object *o = list_item(list_first(&os->dirty), struct object, dirty);
-
-		list_remove(&o->dirty);
-		announce_one(c, o);
-		if (list_linked(&o->dirty))
-			break;
-		announce_sweep(c);
-	}
+	announcer_init(c, &c->store->objects.announcer, &user);
+	list_init(&c->store->objects.late);
 }
 
 static bool announce_disowned(struct control *c, struct call *call, const struct message *answer)

@@ -617,13 +617,8 @@ static void objects_strike(struct control *c, uint32_t slot, const char *why)
 	list_remove(&o->link);
 	list_append(&c->store->objects.zombies, &o->link);
 	c->store->objects.zombie_count++;
-	list_remove(&o->dirty);
 	list_remove(&o->of_session);
-	if (o->announce) {
-		rpc_cancel(c, o->announce);
-		o->announce = NULL;
-		c->store->objects.announcing--;
-	}
+	announcer_forget(c, &c->store->objects.announcer, &o->announced);
 	c->store->ops->killed(c, o, why);
 	if (o->stage)
 		buffers_drop_stage(c, o->stage);

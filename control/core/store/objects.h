@@ -12,6 +12,7 @@
 #include "core/base/allocator.h"
 #include "internal/object_private.h"
 #include "core/base/list.h"
+#include "core/cluster/state.h"
 #include "core/message/message.h"
 #include "core/base/timers.h"
 #include "slots.h"
@@ -30,7 +31,6 @@ struct object {			/* one per slot; the part that clients do not see */
 	struct list link;	/* SEALED and evictable: on lru, else on spills.kept; ZOMBIE: on
 				 * zombies */
 	struct list restore;	/* SPILLED: on spills.wanted */
-	struct list dirty;	/* the directory must be told */
 	struct list of_session; /* CREATING: of its creator, or objects.unclaimed */
 	struct list waits;	/* struct await.link */
 	struct list serves;	/* struct serve.of_object */
@@ -40,15 +40,13 @@ struct object {			/* one per slot; the part that clients do not see */
 	struct stage *stage;		 /* not one that is being dropped */
 	struct fetch *fetch;		 /* FETCHING */
 	struct participant *participant; /* CREATING: a reduce builds it */
-	struct creation *creation; /* CREATING: a client writes it in a private staging buffer */
-	struct call *announce;
-	uint64_t pinned_scan; /* the last scan that found a pin */
-	uint64_t rate;	      /* bytes per second at which it arrived, until that is announced */
+	struct creation *creation;  /* CREATING: a client writes it in a private staging buffer */
+	struct announced announced; /* to its shard owner */
+	uint64_t pinned_scan;	    /* the last scan that found a pin */
+	uint64_t rate; /* bytes per second at which it arrived, until that is announced */
 	uint32_t range;
-	uint32_t holds;	      /* stages that touch its bytes */
-	uint32_t owner;	      /* number + 1 of the shard owner that has acknowledged it; 0: none */
-	uint64_t owner_epoch; /* membership_epoch of that acknowledgement */
-	uint32_t replica;     /* node + 1 with the pinned replica; 0: not known */
+	uint32_t holds;		  /* stages that touch its bytes */
+	uint32_t replica;	  /* node + 1 with the pinned replica; 0: not known */
 	uint32_t replica_unknown; /* times in a row that the directory knew none */
 	uint32_t replica_doubts;  /* replicas.doubts when the directory was last asked */
 	uint64_t replica_incarnation;
@@ -82,7 +80,7 @@ struct objects {
 	uint64_t scratch_offset; /* where the space of objects ends */
 	struct list lru;	 /* oldest first */
 	struct list zombies;
-	struct list dirty;
+	struct announcer announcer;
 	struct list unclaimed;
 	struct list late; /* came with an answer of the directory: announced later */
 	struct timer reap, later, replica_timer;
@@ -95,9 +93,6 @@ struct objects {
 	uint32_t count, zombie_count;
 	bool old_clients; /* clients of an earlier control process may still read or write adopted
 			     objects */
-	uint32_t announcing;
-	uint32_t
-		sweep; /* next slot of a sweep that marks everything dirty; TABLE_SLOT_NONE: none */
 };
 
 struct control_config;
@@ -201,15 +196,15 @@ void objects_no_room(struct control *c, int error, uint64_t size, struct text *t
 bool objects_valid(uint64_t generation, uint64_t size, uint32_t chunk_bytes);
 
 /* announce.c: announcing this node's objects to their shard owners */
+void announce_init(struct control *c);
 void announce_object(struct control *c, uint32_t slot);
 /* Announces it a little later, so as not to delay other receivers of the object. */
 void announce_later(struct control *c, uint32_t slot);
-/* Announces all objects that their owners may not know. */
-void announce_all(struct control *c);
 /* Whether the owner of its id may not know the object. */
 bool announce_unacked(struct control *c, uint32_t slot);
-/* Sends announcements, as many as may be open at a time. */
-void announce_pump(struct control *c);
+/* The owner has acknowledged the object with another answer than to a HAVE: announces it again if
+ * the owner, or the epoch, has changed since. */
+void announce_agreed(struct control *c, uint32_t slot, const struct node *owner, uint64_t epoch);
 /* Tells the directory that the object is gone (generation 0: that a GET is no longer wanted). */
 void announce_disown(struct control *c, const struct object_id *id, uint64_t generation);
 /* Whether nothing of that generation is here. */

@@ -51,15 +51,13 @@ static void recovery_reset(struct control *c)
 	uint64_t scratch = c->table->store_bytes / SCRATCH_SHARE;
 
 	for (uint32_t i = 0; i < c->config.table_slots; i++) {
-		if (o->meta[i].announce) /* of the store before */
-			rpc_cancel(c, o->meta[i].announce);
+		announcer_forget(c, &o->announcer, &o->meta[i].announced);
 		if (o->meta[i].fileless)
 			replica_acked(c);
 		recovery_wipe(&o->meta[i]);
 	}
 	list_init(&o->lru);
 	list_init(&o->zombies);
-	list_init(&o->dirty);
 	list_init(&o->late);
 	list_init(&o->unclaimed);
 	spill_init(c);
@@ -68,8 +66,7 @@ static void recovery_reset(struct control *c)
 	o->table_full = false;
 	o->replica_sweep = 0;
 	c->store->pinned.tries = REPLICA_TRIES;
-	o->count = o->zombie_count = o->announcing = 0;
-	o->sweep = TABLE_SLOT_NONE;
+	o->count = o->zombie_count = 0;
 	timers_cancel(&c->timers, &o->reap);
 	timers_cancel(&c->timers, &o->later);
 	timers_cancel(&c->timers, &o->replica_timer);
@@ -256,6 +253,6 @@ int recovery_attach(struct control *c)
 	texts_adopted(c);
 	slots_adopted(c);
 	objects_reap(c);
-	announce_all(c);
+	resync_begin(c);
 	return 0;
 }

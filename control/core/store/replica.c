@@ -218,7 +218,7 @@ static bool replica_look(struct control *c, uint32_t slot)
 
 	if (o->yielded && (s->state == OBJECT_SEALED || s->state == OBJECT_SPILLED))
 		return replica_give_back(c, slot);
-	if (s->state != OBJECT_SEALED || o->announce)
+	if (s->state != OBJECT_SEALED || o->announced.call)
 		return false;
 	o->yields = s->flags & OBJECT_FLAG_APPOINTED && c->store->pinned.tries > 0;
 	if (o->yields || (!(s->flags & OBJECT_FLAG_PRIMARY) && !replica_elsewhere(c, o)))

@@ -43,6 +43,7 @@ void resync_more(struct control *c)
 
 void resync_begin(struct control *c)
 {
+	announcer_sweep_all(c);
 	resync_more(c);
 	resync_later(c);
 }
@@ -133,8 +134,8 @@ static bool resync_send(struct control *c, struct node *n)
 
 static void resync_fire(struct control *c, struct timer *t)
 {
-	bool done = c->store->objects.sweep == TABLE_SLOT_NONE &&
-		    list_empty(&c->store->objects.dirty) && tell_acked(c) &&
+	bool done = !announcer_sweeping(c) && list_empty(&c->store->objects.announcer.dirty) &&
+		    tell_acked(c) &&
 		    !c->cluster->members.changed; /* else epochs have risen, and a sweep follows */
 	struct node *n;
 

@@ -5,7 +5,7 @@
  * lives on unreachable. So when all objects are announced to an owner again, ANNOUNCED follows: the
  * owner forgets entries of this node that were not announced since. HAVE and GET carry the epoch
  * (membership_epoch) in which they are sent, ANNOUNCED the epoch that is complete, so their order
- * does not matter. Called by announce.c and the cluster's events.
+ * does not matter. Called by recovery.c, control.c and the cluster's events.
  */
 #ifndef SARISSA_CONTROL_CORE_STORE_RESYNC_H
 #define SARISSA_CONTROL_CORE_STORE_RESYNC_H
@@ -23,7 +23,7 @@ struct reconcile {
 	bool swept;	  /* all objects are announced, or their HAVEs are on the way */
 };
 
-/* All objects are being announced again to some owners. */
+/* Announces all that some owners may not know, and ends with ANNOUNCED. */
 void resync_begin(struct control *c);
 /* One more object must be announced before ANNOUNCED: its owner has refused it, or has
  * acknowledged it in an earlier epoch. */

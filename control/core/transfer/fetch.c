@@ -208,12 +208,7 @@ static bool fetch_waits(struct control *c, struct fetch *f, const struct message
  * risen since the GET. */
 static void fetch_booked(struct control *c, struct fetch *f, const struct call *call)
 {
-	struct object *o = objects_at(c, f->slot);
-
-	o->owner = call->node->number + 1;
-	o->owner_epoch = call->message.get.epoch;
-	if (announce_unacked(c, f->slot))
-		announce_object(c, f->slot);
+	announce_agreed(c, f->slot, call->node, call->message.get.epoch);
 }
 
 static bool fetch_got(struct control *c, struct call *call, const struct message *answer)

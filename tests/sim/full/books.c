@@ -102,15 +102,16 @@ static const char *books_object(struct control *c, uint32_t slot)
 			return "a complete object that is still being made";
 		break;
 	case OBJECT_ZOMBIE:
-		if (o->participant || o->fetch || o->announce || !list_empty(&o->waits))
+		if (o->participant || o->fetch || o->announced.call || !list_empty(&o->waits))
 			return "an object that was taken away and is used";
 		break;
 	default:
-		return o->range || o->holds || o->fetch || o->announce
+		return o->range || o->holds || o->fetch || o->announced.call
 			       ? "a free slot that is in use"
 			       : NULL;
 	}
-	if (o->announce && (o->announce->owner != o || !o->announce->message.request))
+	if (o->announced.call &&
+	    (o->announced.call->owner != o || !o->announced.call->message.request))
 		return "an announcement that has ended";
 	if (o->stage && (o->stage->slot != slot || o->stage->dropping))
 		return "an object whose buffer is another's, or goes";
@@ -131,13 +132,13 @@ static const char *books_objects(struct control *c)
 			continue;
 		count++;
 		zombies += c->table->slot[i].state == OBJECT_ZOMBIE;
-		announcing += o->announce != NULL;
+		announcing += o->announced.call != NULL;
 		serves += length(&o->serves);
 		bytes += o->range ? allocator_bytes(&os->space, o->range) : 0;
 	}
 	if (count != os->count || zombies != os->zombie_count || zombies != length(&os->zombies))
 		return "objects do not add up";
-	if (announcing != os->announcing)
+	if (announcing != os->announcer.sending)
 		return "announcements do not add up";
 	if (serves != c->transfer->serves.pool.used)
 		return "streams to others do not add up";
@@ -312,9 +313,9 @@ const char *books_check_idle(struct control *c)
 		{"pages of STAT", c->session->sessions.pages.used},
 		{"sessions", c->session->sessions.pool.used},
 		{"messages to itself", c->cluster->loopback.used},
-		{"announcements", c->store->objects.announcing},
+		{"announcements", c->store->objects.announcer.sending},
 		{"objects to be announced",
-		 length(&c->store->objects.dirty) + length(&c->store->objects.late)},
+		 length(&c->store->objects.announcer.dirty) + length(&c->store->objects.late)},
 		{"RECALLs", c->requester->requesters.sending},
 	};
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)

@@ -388,7 +388,7 @@ static void a_result_that_is_refused_is_told_again_first(void **state)
 
 	m = held_sum(f, &part);
 	peers_node(f->core, COORDINATOR)->epoch++;
-	announce_all(f->core);
+	resync_begin(f->core);
 	run(f, MS);
 	have = last(f, MESSAGE_HAVE);
 	assert_true(have.have.made);
@@ -420,7 +420,7 @@ static void what_was_out_is_told_again_first(void **state)
 	assert_int_equal(answer_to(f, &m), 0);
 	have = last(f, MESSAGE_HAVE);
 	peers_node(f->core, COORDINATOR)->epoch++;
-	announce_all(f->core);
+	resync_begin(f->core);
 	assert_int_equal(told_within(f, 100 * MS), 0);
 	answer_have(f, have, 0);
 	run(f, MS);
