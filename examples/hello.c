@@ -29,7 +29,7 @@ static int wait_for(sar_queue *q, unsigned count, sar_buffer got[WORDS])
 		if (sar_poll_wait(q, &c, 1, 1, SAR_FOREVER) != 1)
 			return -1;
 		if (c.result < 0) {
-			fprintf(stderr, "hello: %s\n", c.detail);
+			fprintf(stderr, "hello: %s\n", sar_completion_detail(q, &c));
 			return c.result;
 		}
 		if (c.op == SAR_OP_GET)

@@ -245,7 +245,7 @@ static void queue_end_waits(struct sar_queue *q)
 	}
 }
 
-static void queue_fill(const struct op *op, sar_completion *out)
+static void queue_fill(struct sar_queue *q, const struct op *op, sar_completion *out)
 {
 	*out = (sar_completion){.user_data = op->user_data,
 				.result = op->result,
@@ -253,8 +253,8 @@ static void queue_fill(const struct op *op, sar_completion *out)
 				.id = op->id,
 				.value = op->value,
 				.buffer = op->buffer};
-	if (op->result < 0)
-		memcpy(out->detail, op->detail, sizeof(out->detail));
+	if (op->result < 0 && !q->run)
+		words_add(&q->words, out, op->detail, sizeof(op->detail));
 }
 
 static unsigned queue_harvest(struct sar_queue *q, sar_completion *out, unsigned room)
@@ -265,7 +265,7 @@ static unsigned queue_harvest(struct sar_queue *q, sar_completion *out, unsigned
 		if (count == room)
 			break;
 		op_list_remove(&q->done, op);
-		queue_fill(op, &out[count++]);
+		queue_fill(q, op, &out[count++]);
 		queue_give(q, op);
 	}
 	return count;
@@ -290,17 +290,25 @@ unsigned queue_turn(struct sar_queue *q, sar_completion *out, unsigned room)
 	return count;
 }
 
-int sar_poll(sar_queue *q, sar_completion *out, unsigned room)
+/* first: of the poll that the user has called. */
+static int queue_poll(sar_queue *q, sar_completion *out, unsigned room, bool first)
 {
 	struct error_kept words;
 	int r = queue_enter(q);
 	if (r < 0)
 		return r;
+	if (first)
+		words_clear(&q->words);
 	error_keep(&words); /* what fails in here is not the caller's call */
 	r = (int)queue_turn(q, out, room < INT32_MAX ? room : INT32_MAX);
 	error_restore(&words);
 	pthread_mutex_unlock(&q->lock);
 	return r;
+}
+
+int sar_poll(sar_queue *q, sar_completion *out, unsigned room)
+{
+	return queue_poll(q, out, room, true);
 }
 
 static void queue_sleep(const struct sar_queue *q, int64_t until_ns)
@@ -323,7 +331,7 @@ int sar_poll_wait(sar_queue *q, sar_completion *out, unsigned room, unsigned min
 	int64_t until_ns = timeout_ns == SAR_FOREVER ? DEADLINE_NEVER : deadline_after(timeout_ns);
 	atomic_fetch_add(&q->armed, 1);
 	for (;;) {
-		count += sar_poll(q, out + count, room - (unsigned)count);
+		count += queue_poll(q, out + count, room - (unsigned)count, false);
 		pthread_mutex_lock(&q->lock);
 		bool idle = q->used == 0;
 		pthread_mutex_unlock(&q->lock);
@@ -399,6 +407,7 @@ static void queue_free(struct sar_queue *q)
 	if (q->timer_fd >= 0)
 		close(q->timer_fd);
 	queue_memory_free(q);
+	words_free(&q->words);
 	free(q);
 }
 

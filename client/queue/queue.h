@@ -16,6 +16,7 @@
 
 #include "api/buffer.h"
 #include "link/handle.h"
+#include "words.h"
 
 enum { QUEUE_CAPACITY_MAX = 65536 };
 
@@ -171,6 +172,7 @@ struct sar_queue {
 	bool full;		 /* the socket was */
 	bool fd_given;		 /* sar_fd */
 	uint64_t budget;	 /* bytes that may still be copied in this turn */
+	struct words words;	 /* of the completions of the last poll */
 };
 
 /* queue/list.c: lists, the heap of deadlines, user_data. Under lock. */

@@ -66,8 +66,7 @@ static void op_watch_take(struct op *op)
 	op->watch.at = 0;
 }
 
-static void op_watch_describe(const struct op *op, const struct session_object *o,
-			      sar_completion *out)
+static void op_watch_describe(struct op *op, const struct session_object *o, sar_completion *out)
 {
 	*out = (sar_completion){.user_data = op->user_data,
 				.op = op->kind,
@@ -75,7 +74,7 @@ static void op_watch_describe(const struct op *op, const struct session_object *
 				.event = o->flags / SESSION_OBJECT_EVENT,
 				.value = o->size};
 	memcpy(out->id.bytes, o->id.bytes, sizeof(out->id.bytes));
-	memcpy(out->detail, o->name, strnlen(o->name, sizeof(o->name) - 1));
+	words_add(&op->queue->words, out, o->name, sizeof(o->name) - 1);
 }
 
 unsigned op_watch_fill(struct op *op, sar_completion *out, unsigned room)

@@ -91,7 +91,7 @@ static int plan_candidates(struct plan *p)
 			continue;
 		p->candidates++;
 		c->planner = planner_table[i];
-		c->unfit = c->planner->unfit(&p->request);
+		c->unfit = planner_unfit(c->planner, &p->request);
 		if (!c->unfit && planner_shape(&p->request, c->planner, &c->choice) != 0)
 			c->unfit = "the request contradicts itself";
 		if (c->unfit || !p->asked->simulate)

@@ -190,7 +190,9 @@ static void simulate_trees(struct simulation *s, const struct planner *planner,
 		uint16_t *first = &s->first[(size_t)j * (s->slots + 1)], place = 0;
 
 		for (uint32_t i = 0; i < s->slots; i++)
-			next[i] = (uint16_t)planner->next(s->q, s->slots, s->segments, j, i).slot;
+			next[i] =
+				(uint16_t)planner->next(planner, s->q, s->slots, s->segments, j, i)
+					.slot;
 		for (uint32_t i = 0; i < s->slots; i++)
 			first[next[i]] += next[i] != i;
 		for (uint32_t i = 0; i < s->slots; i++) {

@@ -38,6 +38,7 @@ typedef struct sar_array {
 	uint64_t shape[SAR_ARRAY_DIMS_MAX];
 	char type[SAR_ARRAY_TYPE_MAX + 1]; /* as numpy writes it: "<f4", ">i8", "|b1", "<M8[ns]",
 					    * "bfloat16", or a list of fields */
+	uint64_t reserved[4];		   /* zero */
 } sar_array;
 
 /*

@@ -75,6 +75,7 @@ typedef struct sar_contributor {
 	uint64_t staleness; /* how many clocks it was behind the newest when it was decided */
 	uint32_t node;
 	uint32_t reserved32;
+	uint64_t reserved[4];
 } sar_contributor;
 
 typedef struct sar_member_info {
@@ -87,6 +88,7 @@ typedef struct sar_member_info {
 	uint32_t node;
 	uint32_t waits; /* 1: in a pull now */
 	char cohort[SAR_COHORT_MAX + 1];
+	uint64_t reserved[8];
 } sar_member_info;
 
 /* Counts start at 0 when a new owner takes the group over. */
@@ -109,7 +111,7 @@ typedef struct sar_group_info {
 	uint64_t fallen;		       /* of the others: that a switch had begun */
 	uint8_t switches[SAR_SWITCHES_MAX][4]; /* IPv4 addresses; 0.0.0.0: no more */
 	uint64_t gone_first, gone_last;	       /* newest rounds whose results were lost; 0: none */
-	uint64_t reserved[2];
+	uint64_t reserved[8];
 } sar_group_info;
 
 /*

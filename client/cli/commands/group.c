@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "group.h"
 #include "internal/arguments.h"
+#include "internal/policies.h"
 #include "internal/reduce.h"
 #include "cli/support/text.h"
 
@@ -32,9 +33,13 @@ static const char policy_usage[] =
 	"       sarissa policy set GROUP TEXT\n\n"
 	"  show  the table that a policy is compiled to; 'sarissa group show' has the one in force\n"
 	"  set   changes the policy of a group while it runs\n\n"
-	"A policy is bsp, ssp SLACK, asp or k-of-n K, for all members or per cohort\n"
-	"('fast: bsp, slow: ssp 4'); behind bsp and k-of-n 'deadline TIME' and 'late carry' or\n"
-	"'late refuse'; or auto [PERCENT].\n";
+	"A policy is one of these, for all members or per cohort ('fast: bsp, slow: ssp 4'):\n\n";
+
+#define GROUP_POLICY(identifier, word, argument, says) "  " word argument ": " says "\n"
+static const char policy_words[] = POLICIES(GROUP_POLICY);
+
+static const char policy_options[] =
+	"\nOptions are 'deadline TIME', and 'late carry' or 'late refuse'. auto stands alone.\n";
 
 struct group_options {
 	sar_group_spec spec;
@@ -356,7 +361,7 @@ int group_policy_run(const struct cli_args *args)
 	uint64_t version;
 	sar *s;
 	if (strcmp(verb, "--help") == 0) {
-		fputs(policy_usage, stdout);
+		printf("%s%s%s", policy_usage, policy_words, policy_options);
 		return cli_flush();
 	}
 	if (!show && (strcmp(verb, "set") != 0 || args->count != 4))

@@ -57,12 +57,14 @@ static struct rm_item rm_found(const struct rm *rm, const struct cli_args *args,
 	return (struct rm_item){rm->found[item].name, rm->found[item].id};
 }
 
-static void rm_ended(struct rm *rm, const sar_completion *c, struct rm_item what, bool may_be_gone)
+static void rm_ended(struct rm *rm, sar_queue *q, const sar_completion *c, struct rm_item what,
+		     bool may_be_gone)
 {
 	if (c->result == 0 && rm->json)
 		rm_report(what.name, what.id);
 	else if (c->result != 0 && !(c->result == -ENOENT && may_be_gone))
-		rm_failed(rm, c->user_data, cli_fail_with(c->result, c->detail, what.name));
+		rm_failed(rm, c->user_data,
+			  cli_fail_with(c->result, sar_completion_detail(q, c), what.name));
 }
 
 /* Deletes count objects, RM_AT_ONCE of them at a time. */
@@ -86,7 +88,7 @@ static void rm_all(struct rm *rm, const struct cli_args *args, uint64_t count, r
 		}
 		int n = sar_poll_wait(q, ended, RM_POLL, done < next, SAR_FOREVER);
 		for (int k = 0; k < n; k++, done++)
-			rm_ended(rm, &ended[k], at(rm, args, ended[k].user_data), may_be_gone);
+			rm_ended(rm, q, &ended[k], at(rm, args, ended[k].user_data), may_be_gone);
 	}
 	sar_queue_close(q);
 }

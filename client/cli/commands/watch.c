@@ -13,30 +13,31 @@ static const char *watch_event(uint32_t event)
 	return watch_events[event < sizeof(watch_events) / sizeof(*watch_events) ? event : 0];
 }
 
-static void watch_json(const sar_completion *c)
+static void watch_json(sar_queue *q, const sar_completion *c)
 {
 	char id[TEXT_BYTES];
 	struct json j;
 	json_begin(&j, stdout);
 	json_string(&j, "event", watch_event(c->event));
 	if (c->event != SAR_EVENT_MISSED) {
-		json_string(&j, "name", c->detail);
+		json_string(&j, "name", sar_completion_detail(q, c));
 		json_string(&j, "id", text_id(id, c->id.bytes));
 		json_unsigned(&j, "size", c->value);
 	}
 	json_end(&j);
 }
 
-static void watch_line(const sar_completion *c)
+static void watch_line(sar_queue *q, const sar_completion *c)
 {
+	const char *name = sar_completion_detail(q, c);
 	char size[TEXT_BYTES], id[TEXT_BYTES];
 	if (c->event == SAR_EVENT_MISSED) {
 		printf("%-8s  some events are missing: see sarissa ls\n", watch_event(c->event));
 		return;
 	}
 	printf("%-8s  %10s  ", watch_event(c->event), text_size(size, c->value));
-	if (*c->detail)
-		text_safe(stdout, c->detail);
+	if (*name)
+		text_safe(stdout, name);
 	else
 		printf("id:%s", text_id(id, c->id.bytes));
 	putchar('\n');
@@ -54,11 +55,11 @@ static int watch_follow(const struct cli_args *args, sar_queue *q, struct patien
 		if (r == 0)
 			continue;
 		if (!(c.flags & SAR_MORE))
-			return cli_fail(c.result, "%s", c.detail);
+			return cli_fail(c.result, "%s", sar_completion_detail(q, &c));
 		if (args->json)
-			watch_json(&c);
+			watch_json(q, &c);
 		else
-			watch_line(&c);
+			watch_line(q, &c);
 		r = cli_flush();
 		if (r != CLI_DONE)
 			return r;

@@ -385,21 +385,21 @@ static PyObject *completions_brought(struct handle *handle, sar_completion *c, s
 	}
 }
 
-static PyObject *completions_failed(const sar_completion *c, const struct kept *kept)
+static PyObject *completions_failed(const sar_completion *c, const char *words,
+				    const struct kept *kept)
 {
 	struct python_name name = kept->name;
 	name.id = c->id; /* of a gather: the one that has failed */
 	PyObject *nodes = PyList_New(0);
-	PyObject *error = nodes ? python_error(c->result, c->detail, &name, nodes, NULL) : NULL;
+	PyObject *error = nodes ? python_error(c->result, words, &name, nodes, NULL) : NULL;
 	Py_XDECREF(nodes);
 	return error;
 }
 
 /* (event, id, name, size) */
-static PyObject *completions_watched(const sar_completion *c)
+static PyObject *completions_watched(const sar_completion *c, const char *words)
 {
-	PyObject *name =
-		PyUnicode_DecodeUTF8(c->detail, (Py_ssize_t)strlen(c->detail), "surrogateescape");
+	PyObject *name = PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "surrogateescape");
 	if (!name)
 		return NULL;
 	return Py_BuildValue("Iy#NK", c->event, (const char *)c->id.bytes, (Py_ssize_t)SAR_ID_BYTES,
@@ -418,8 +418,9 @@ static PyObject *completions_completed(struct queue *self, sar_completion *c)
 		return NULL;
 	}
 	bool goes_on = c->flags & SAR_MORE;
-	PyObject *result = c->result < 0 ? completions_failed(c, kept)
-			   : goes_on	 ? completions_watched(c)
+	const char *words = sar_completion_detail(self->q, c);
+	PyObject *result = c->result < 0 ? completions_failed(c, words, kept)
+			   : goes_on	 ? completions_watched(c, words)
 					 : completions_brought(self->handle, c, kept);
 	if (!result) { /* of memory only: the operation's own exception says it */
 		PyObject *kind, *trace;

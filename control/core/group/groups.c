@@ -314,7 +314,11 @@ void groups_tick(struct groups *gs)
 			else
 				load_retry(gs, g);
 		}
-		roster_look(gs, g);
+		if (gs->now_ns >= g->look_ns) {
+			g->look_ns = UINT64_MAX;
+			if (g->policy.alone && g->phase == GROUP_PHASE_LIVE)
+				g->policy.alone->look(gs, g);
+		}
 		results_tick(gs, g);
 		rounds_turn(gs, g);
 	}

@@ -240,7 +240,7 @@ struct group {
 					  * until then */
 	uint64_t grace_ns; /* provisional members go then; UINT64_MAX: none are there */
 	uint64_t retry_ns; /* the task is tried again then; UINT64_MAX: no */
-	uint64_t look_ns;  /* auto looks for overdue members then; UINT64_MAX: no pull waits */
+	uint64_t look_ns;  /* the policy looks for overdue members then; UINT64_MAX: no */
 	uint64_t used_ns;
 	uint32_t switches;
 	struct group_switch {
@@ -403,12 +403,8 @@ bool roster_may_go(const struct group *g, const struct group_member *m, uint64_t
 /* Whether it may push the next clock: the same, when the rounds have closed, with results or not.
  */
 bool roster_may_push(const struct group *g, const struct group_member *m);
-/* auto: the member may change its cohort, at a push; at the answer to a pull. While a pull waits,
- * members that are overdue become slow, so that nobody waits for the whole of a slow step. */
-void roster_push_gap(struct groups *gs, struct group *g, struct group_member *m);
-void roster_regroup(struct groups *gs, struct group *g, struct group_member *m);
-void roster_wait(struct groups *gs, struct group *g);
-void roster_look(struct groups *gs, struct group *g);
+/* The member goes on in that cohort, which the policy has a row for. */
+void roster_change(struct groups *gs, struct group *g, struct group_member *m, const char *name);
 /* The policy, or the members' cohorts, have changed. swap: what is tighter applies to new clocks.
  */
 void roster_bind(struct group *g, bool swap);
@@ -417,8 +413,6 @@ int roster_cohort(struct group *g, const char *name);
 
 /* rounds.c */
 void rounds_open(struct group *g, uint64_t number);
-/* Whether a row of the policy waits for everybody, clock by clock: bsp. */
-bool rounds_lockstep(const struct group_policy_row *row);
 /* Whether a pull need not wait for that round: it is open, and lacks contributions of others. */
 bool rounds_unbound(const struct group *g, uint64_t number);
 /* False: no room. */

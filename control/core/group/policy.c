@@ -4,15 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-enum { POLICY_PERCENT = 50, POLICY_AUTO_SLACK = 2, POLICY_K_MAX = GROUP_MEMBERS_MAX };
-
-struct group_policy_text {
-	const char *all;
-	uint32_t at;	/* of the present word */
-	uint32_t bytes; /* of it; 0: the end */
-	struct group_policy_error *error;
-};
-
 /* ---- words ------------------------------------------------------------------------------------
  */
 
@@ -41,8 +32,7 @@ static bool policy_is(const struct group_policy_text *t, const char *word)
 	return t->bytes == strlen(word) && memcmp(t->all + t->at, word, t->bytes) == 0;
 }
 
-/* Appends to a zero-terminated text of so many bytes. */
-static void policy_add(char *out, size_t room, const char *s)
+void policy_add(char *out, size_t room, const char *s)
 {
 	size_t used = strlen(out);
 
@@ -51,7 +41,7 @@ static void policy_add(char *out, size_t room, const char *s)
 	out[used] = '\0';
 }
 
-static void policy_add_number(char *out, size_t room, uint64_t n)
+void policy_add_number(char *out, size_t room, uint64_t n)
 {
 	char digits[24];
 	uint32_t at = sizeof(digits) - 1;
@@ -64,8 +54,7 @@ static void policy_add_number(char *out, size_t room, uint64_t n)
 	policy_add(out, room, digits + at);
 }
 
-/* "position 4, 'foo': why" */
-static int policy_wrong(struct group_policy_text *t, const char *why)
+int policy_wrong(struct group_policy_text *t, const char *why)
 {
 	struct group_policy_error *e = t->error;
 	char word[24] = "";
@@ -109,8 +98,8 @@ static uint32_t policy_digits(const struct group_policy_text *t, uint64_t *out)
 	return i;
 }
 
-static int policy_number(struct group_policy_text *t, uint64_t min, uint64_t max, const char *why,
-			 uint32_t *out)
+int policy_number(struct group_policy_text *t, uint64_t min, uint64_t max, const char *why,
+		  uint32_t *out)
 {
 	uint64_t n;
 
@@ -147,42 +136,35 @@ static int policy_time(struct group_policy_text *t, uint64_t *out)
 /* ---- rows -------------------------------------------------------------------------------------
  */
 
+/* The policy that the present word names; NULL: none, or that of a cohort. */
+static const struct policy_ops *policy_find(const struct group_policy_text *t)
+{
+	uint32_t i = 0;
+
+	while (policies_table[i] && !policy_is(t, policies_table[i]->word))
+		i++;
+	return policies_table[i];
+}
+
+#define POLICY_FORM(identifier, word, argument, says) " '" word argument "'"
+
 static int policy_rule(struct group_policy_text *t, struct group_policy_row *row)
 {
-	int error = 0;
+	const struct policy_ops *rule = policy_find(t);
 
-	if (policy_is(t, "bsp")) {
-		*row = (struct group_policy_row){.rule = POLICY_BSP, .quorum = POLICY_ALL};
-		policy_word(t);
-	} else if (policy_is(t, "ssp")) {
-		*row = (struct group_policy_row){.rule = POLICY_SSP};
-		policy_word(t);
-		error = policy_number(t, 0, GROUP_SLACK_MAX,
-				      "ssp takes a slack of 0 to 62 clocks, such as 'ssp 4'",
-				      &row->slack);
-	} else if (policy_is(t, "asp")) {
-		*row = (struct group_policy_row){.rule = POLICY_ASP, .slack = POLICY_UNLIMITED};
-		policy_word(t);
-	} else if (policy_is(t, "k-of-n")) {
-		*row = (struct group_policy_row){.rule = POLICY_K_OF_N, .slack = POLICY_UNLIMITED};
-		policy_word(t);
-		error = policy_number(t, 1, POLICY_K_MAX,
-				      "k-of-n takes a number of members, 1 to 1023, such as "
-				      "'k-of-n 6'",
-				      &row->quorum);
-	} else {
-		error = policy_wrong(t, "write bsp, ssp S, asp, k-of-n K, or auto");
-	}
-	return error;
+	if (!rule || rule->rows)
+		return policy_wrong(t, "write one of" POLICIES(POLICY_FORM));
+	*row = rule->row;
+	row->rule = rule;
+	policy_word(t);
+	return rule->argument ? rule->argument(t, row) : 0;
 }
 
 static int policy_option(struct group_policy_text *t, struct group_policy_row *row)
 {
-	bool rounds = row->rule == POLICY_BSP || row->rule == POLICY_K_OF_N;
-
-	if (!rounds)
-		return policy_wrong(t, "only bsp and k-of-n take options: write a comma before "
-				       "the next row");
+	if (row->quorum == 0)
+		return policy_wrong(t, "this rule takes no options: write a comma before the next "
+				       "row");
 	if (policy_is(t, "deadline")) {
 		policy_word(t);
 		row->slack = POLICY_UNLIMITED; /* rounds go on without the slowest */
@@ -257,28 +239,11 @@ static int policy_row(struct group_policy_text *t, struct group_policy *p)
 	return error;
 }
 
-static int policy_auto(struct group_policy_text *t, struct group_policy *p)
-{
-	p->percent = POLICY_PERCENT;
-	policy_word(t);
-	if (t->bytes > 0 &&
-	    policy_number(t, 1, 99, "auto takes a percentile of 1 to 99, and stands alone",
-			  &p->percent) != 0)
-		return -EINVAL;
-	if (t->bytes > 0)
-		return policy_wrong(t, "auto stands alone: it makes its own rows");
-	p->rows = 2;
-	p->row[0] = (struct group_policy_row){
-		.cohort = "fast", .rule = POLICY_SSP, .slack = POLICY_AUTO_SLACK};
-	p->row[1] = (struct group_policy_row){
-		.cohort = "slow", .rule = POLICY_ASP, .slack = POLICY_UNLIMITED};
-	return 0;
-}
-
 int group_policy_parse(const char *text, struct group_policy *out, struct group_policy_error *error)
 {
 	struct group_policy_text t = {.all = text, .error = error};
 	struct group_policy p = {0};
+	const struct policy_ops *first;
 	int r = 0;
 
 	if (strnlen(text, GROUP_POLICY_MAX + 1) > GROUP_POLICY_MAX) {
@@ -286,8 +251,13 @@ int group_policy_parse(const char *text, struct group_policy *out, struct group_
 		return policy_wrong(&t, "a policy has at most 255 bytes");
 	}
 	policy_word(&t);
-	if (policy_is(&t, "auto") && !policy_colon(&t)) {
-		r = policy_auto(&t, &p);
+	first = policy_colon(&t) ? NULL : policy_find(&t);
+	if (first && first->rows) {
+		p.alone = first;
+		policy_word(&t);
+		r = first->rows(&t, &p);
+		if (r == 0 && t.bytes > 0)
+			r = policy_wrong(&t, "this policy stands alone: it makes its own rows");
 	} else {
 		do {
 			if (p.rows > 0)
@@ -300,12 +270,16 @@ int group_policy_parse(const char *text, struct group_policy *out, struct group_
 	return r;
 }
 
+const char *group_policy_cohort(const struct group_policy *p, const char *name)
+{
+	return p->alone ? p->alone->cohort(name) : name;
+}
+
 uint32_t group_policy_match(const struct group_policy *p, const char *cohort)
 {
 	uint32_t others = POLICY_NO_ROW;
 
-	if (p->percent > 0 && strcmp(cohort, "slow") != 0)
-		return 0; /* all begin as fast */
+	cohort = group_policy_cohort(p, cohort);
 	for (uint32_t i = 0; i < p->rows; i++) {
 		if (strcmp(p->row[i].cohort, cohort) == 0)
 			return i;
@@ -322,14 +296,17 @@ uint32_t group_policy_slack(const struct group_policy *p, uint32_t a, uint32_t b
 	return a == b || one > other ? one : other;
 }
 
-uint32_t group_policy_largest(const struct group_policy *p)
+uint32_t group_policy_quorum(const struct group_policy_row *row, uint32_t members)
 {
-	uint32_t largest = 0;
+	return row->rule->quorum ? row->rule->quorum(row, members) : 0;
+}
 
+uint32_t group_policy_excess(const struct group_policy *p, uint32_t members)
+{
 	for (uint32_t i = 0; i < p->rows; i++)
-		if (p->row[i].quorum != POLICY_ALL && p->row[i].quorum > largest)
-			largest = p->row[i].quorum;
-	return largest;
+		if (group_policy_quorum(&p->row[i], members) > members)
+			return group_policy_quorum(&p->row[i], members);
+	return 0;
 }
 
 /* ---- the table --------------------------------------------------------------------------------
@@ -358,12 +335,11 @@ static void policy_amount(char *out, size_t room, uint32_t n, uint32_t special, 
 
 static void policy_show_row(const struct group_policy_row *row, char *out, size_t room)
 {
-	static const char *const rules[] = {"bsp", "ssp", "asp", "k-of-n"};
 	size_t at = strlen(out);
 
 	policy_add(out, room, *row->cohort ? row->cohort : "*");
 	policy_column(out, room, &at, 12);
-	policy_add(out, room, rules[row->rule]);
+	policy_add(out, room, row->rule->word);
 	policy_column(out, room, &at, 9);
 	policy_amount(out, room, row->slack, POLICY_UNLIMITED, "unlimited");
 	policy_column(out, room, &at, 11);
@@ -371,6 +347,8 @@ static void policy_show_row(const struct group_policy_row *row, char *out, size_
 		policy_add(out, room, "any");
 	else
 		policy_amount(out, room, row->quorum, POLICY_ALL, "all");
+	if (row->rule->unit)
+		policy_add(out, room, row->rule->unit);
 	policy_column(out, room, &at, 8);
 	if (row->deadline_ns == 0) {
 		policy_add(out, room, "none");
@@ -390,9 +368,6 @@ void group_policy_show(const struct group_policy *p, char *out, size_t room)
 	policy_add(out, room, "cohort      rule     slack      quorum  deadline  late\n");
 	for (uint32_t i = 0; i < p->rows; i++)
 		policy_show_row(&p->row[i], out, room);
-	if (p->percent == 0)
-		return;
-	policy_add(out, room, "auto: a member is slow while its gaps are above 1.5 times the ");
-	policy_add_number(out, room, p->percent);
-	policy_add(out, room, "th percentile\n");
+	if (p->alone)
+		p->alone->show(p, out, room);
 }

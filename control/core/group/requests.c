@@ -17,14 +17,14 @@ static const char *groups_policy_wrong(const struct group_request *r, uint32_t m
 {
 	if (group_policy_parse(r->policy, p, error) != 0)
 		return error->text;
-	if (members > 0 && group_policy_largest(p) > members) {
+	if (members > 0 && group_policy_excess(p, members) > 0) {
 		struct text t = {.length = 0};
 
-		text_add(&t, "k-of-n ");
-		text_add_number(&t, group_policy_largest(p));
+		text_add(&t, "a quorum of ");
+		text_add_number(&t, group_policy_excess(p, members));
 		text_add(&t, ": the group has ");
 		text_add_number(&t, members);
-		text_add(&t, " members: choose a smaller K");
+		text_add(&t, " members: choose a smaller one");
 		memcpy(error->text, t.bytes, sizeof(error->text) - 1);
 		error->text[sizeof(error->text) - 1] = '\0';
 		return error->text;
@@ -100,7 +100,7 @@ static void groups_policy(struct groups *gs, struct group *g, const struct group
 	int32_t status = wrong ? -EINVAL : 0;
 
 	for (uint32_t i = 0; !wrong && i < g->cohorts; i++)
-		if (g->cohort[i].live > 0 && p.percent == 0 &&
+		if (g->cohort[i].live > 0 &&
 		    group_policy_match(&p, g->cohort[i].name) == POLICY_NO_ROW) {
 			wrong = "the new policy has no row for a cohort that has members: name it, "
 				"or add a row without a cohort";
@@ -344,7 +344,8 @@ static void groups_push(struct groups *gs, struct group *g, const struct group_w
 	if (wrong == 0) {
 		if (rounds_contribute(gs, g, m, r->clock)) {
 			m->push_request = w->request;
-			roster_push_gap(gs, g, m);
+			if (g->policy.alone)
+				g->policy.alone->pushed(gs, g, m);
 		} else {
 			wrong = -EAGAIN;
 			text_add(&t, "too many contributions wait: try again later");
@@ -400,7 +401,8 @@ static void groups_pull(struct groups *gs, struct group *g, const struct group_w
 		if (!m->resumed)
 			m->since_ns = gs->now_ns;
 		list_append(&g->waits, &m->waits);
-		roster_wait(gs, g);
+		if (g->policy.alone)
+			g->policy.alone->waits(gs, g);
 	}
 	m->request = w->request; /* an earlier one has nobody who waits for it */
 	g->moved = true;

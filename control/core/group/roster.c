@@ -3,8 +3,6 @@
 #include <errno.h>
 #include "groups.h"
 
-enum { ROSTER_SLOW_PUSHES = 2 }; /* in a row, before auto moves a member */
-
 static struct object_id roster_id(const struct groups *gs, const struct group *g, uint64_t number)
 {
 	struct object_id id = {{0}};
@@ -30,8 +28,7 @@ int roster_cohort(struct group *g, const char *name)
 {
 	uint32_t row;
 
-	if (g->policy.percent > 0 && strcmp(name, "slow") != 0)
-		name = "fast";
+	name = group_policy_cohort(&g->policy, name);
 	row = group_policy_match(&g->policy, name);
 	if (row == POLICY_NO_ROW)
 		return -ENOENT;
@@ -121,7 +118,7 @@ void roster_bind(struct group *g, bool swap)
 		bool bound = roster_bound(g, k);
 
 		/* the open round ends by the policy that opened it */
-		bound |= rounds_lockstep(&g->open.policy.row[g->cohort[k].open_row]);
+		bound |= group_policy_lockstep(&g->open.policy.row[g->cohort[k].open_row]);
 
 		if (bound && !g->cohort[k].tracked)
 			roster_track(g, k);
@@ -199,7 +196,7 @@ uint64_t roster_clock(const struct group *g, uint32_t cohort)
 		if (clocks_min(&other->clocks) < low)
 			low = clocks_min(&other->clocks);
 		if (other->low > 0 && other->low - 1 < low &&
-		    rounds_lockstep(&g->open.policy.row[other->open_row]))
+		    group_policy_lockstep(&g->open.policy.row[other->open_row]))
 			low = other->low - 1; /* it takes part in the open round */
 	}
 	return low == UINT64_MAX ? g->top : low;
@@ -310,27 +307,7 @@ void roster_refill(struct group *g)
 			roster_track(g, k);
 }
 
-/* ---- auto -------------------------------------------------------------------------------------
- */
-
-/* The percentile of all gaps, by stochastic approximation: a step up or down with each gap (Robbins
- * and Monro, 1951). */
-static void roster_percentile(struct group *g, uint64_t gap_ns)
-{
-	uint64_t q = g->percentile_ns, step = q / 10;
-
-	if (q == 0)
-		g->percentile_ns = gap_ns;
-	else if (gap_ns > q)
-		g->percentile_ns = q + step * g->policy.percent / 100;
-	else
-		g->percentile_ns = q - step * (100 - g->policy.percent) / 100;
-	if (g->percentile_ns == 0)
-		g->percentile_ns = 1;
-}
-
-static void roster_change(struct groups *gs, struct group *g, struct group_member *m,
-			  const char *name)
+void roster_change(struct groups *gs, struct group *g, struct group_member *m, const char *name)
 {
 	int k = roster_cohort(g, name);
 
@@ -344,50 +321,4 @@ static void roster_change(struct groups *gs, struct group *g, struct group_membe
 		m->clock = clocks_min(&g->cohort[k].clocks); /* nobody is to wait for it */
 	roster_enter(g, m);
 	rounds_low(gs, g);
-}
-
-void roster_push_gap(struct groups *gs, struct group *g, struct group_member *m)
-{
-	uint64_t gap_ns = gs->now_ns - m->answered_ns;
-
-	if (g->policy.percent == 0 || m->answered_ns == 0)
-		return;
-	m->gap_ns = m->gap_ns ? (3 * m->gap_ns + gap_ns) / 4 : gap_ns;
-	roster_percentile(g, gap_ns);
-	m->slow = m->gap_ns * 2 > g->percentile_ns * 3 ? m->slow + 1 : 0;
-	if (m->slow >= ROSTER_SLOW_PUSHES)
-		roster_change(gs, g, m, "slow");
-}
-
-void roster_regroup(struct groups *gs, struct group *g, struct group_member *m)
-{
-	if (g->policy.percent > 0 && strcmp(g->cohort[m->cohort].name, "slow") == 0 &&
-	    m->gap_ns * 5 < g->percentile_ns * 6)
-		roster_change(gs, g, m, "fast");
-}
-
-/* Twice per gap. */
-void roster_wait(struct groups *gs, struct group *g)
-{
-	if (g->policy.percent > 0 && g->percentile_ns > 0 && g->look_ns == UINT64_MAX)
-		g->look_ns = gs->now_ns + g->percentile_ns / 2 + 1;
-}
-
-void roster_look(struct groups *gs, struct group *g)
-{
-	if (gs->now_ns < g->look_ns)
-		return;
-	g->look_ns = UINT64_MAX;
-	if (g->policy.percent == 0 || g->phase != GROUP_PHASE_LIVE || list_empty(&g->waits))
-		return;
-	list_each(l, after, &g->members)
-	{
-		struct group_member *m = list_item(l, struct group_member, of_group);
-		uint64_t begin_ns = m->answered_ns ? m->answered_ns : m->since_ns;
-
-		if (m->request == 0 && !m->in_job &&
-		    (gs->now_ns - begin_ns) * 2 > g->percentile_ns * 3)
-			roster_change(gs, g, m, "slow");
-	}
-	roster_wait(gs, g);
 }

@@ -158,11 +158,6 @@ void rounds_forget(struct groups *gs, struct group *g, const struct group_member
 /* ---- the close --------------------------------------------------------------------------------
  */
 
-bool rounds_lockstep(const struct group_policy_row *row)
-{
-	return row->quorum == POLICY_ALL && row->slack == 0;
-}
-
 /* bsp: whether all members of the row have reached the smallest clock that it has in the round.
  * After a change of policy others may be ahead of it: they need not contribute to the round. */
 static bool rounds_reached(const struct group *g, uint32_t row)
@@ -194,7 +189,7 @@ static bool rounds_row(const struct group *g, uint32_t row)
 	const struct group_policy_row *r = &g->open.policy.row[row];
 	uint32_t live = 0, present = 0;
 
-	if (rounds_lockstep(r))
+	if (group_policy_lockstep(r))
 		return rounds_reached(g, row);
 	for (uint32_t i = 0; i < g->cohorts; i++) {
 		if (g->cohort[i].open_row != row)
@@ -202,7 +197,7 @@ static bool rounds_row(const struct group *g, uint32_t row)
 		live += g->cohort[i].live;
 		present += g->cohort[i].present;
 	}
-	return present >= (r->quorum < live ? r->quorum : live);
+	return present >= live || present >= group_policy_quorum(r, live);
 }
 
 /* Whether each row of the policy that opened the round has its quorum in it. */
@@ -755,7 +750,8 @@ static void rounds_answer(struct groups *gs, struct group *g, struct group_membe
 	}
 	m->seen = g->result;
 	m->seen_attempt = k ? k->attempt : 0;
-	roster_regroup(gs, g, m);
+	if (g->policy.alone)
+		g->policy.alone->answered(gs, g, m);
 	/* else what it pushes next would be late, too */
 	if (row->quorum > 0 && (row->slack == POLICY_UNLIMITED || m->residual) && m->clock < g->top)
 		roster_move(g, m, g->top, g->open.number - 1);

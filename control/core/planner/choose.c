@@ -54,6 +54,13 @@ const struct planner *planner_named(const char *name)
 	return planner_table[i];
 }
 
+const char *planner_unfit(const struct planner *planner, const struct planner_request *q)
+{
+	const char *why = planner->unfit ? planner->unfit(planner, q) : NULL;
+
+	return !why && planner->segments ? route_unfit(planner, q) : why;
+}
+
 uint32_t planner_segments(const struct planner_request *q)
 {
 	uint32_t p = planner_slots(q), most = q->limits->segments_max;
@@ -79,9 +86,9 @@ static const struct planner *choose_segments(const struct planner_request *q)
 
 	if (q->rate_seen || p > limits->segments_unseen_max)
 		fewest = limits->segment_chunks;
-	if (planner_chains.unfit(q))
+	if (planner_unfit(&planner_chains, q))
 		return NULL;
-	if (chunks < (uint64_t)limits->segment_chunks * p && !planner_exchange.unfit(q))
+	if (chunks < (uint64_t)limits->segment_chunks * p && !planner_unfit(&planner_exchange, q))
 		return &planner_exchange;
 	return chunks >= (uint64_t)fewest * planner_segments(q) ? &planner_chains : NULL;
 }
@@ -130,7 +137,10 @@ static uint64_t choose_setup_ns(const struct planner_request *q, const struct pl
 
 static void choose_shape(const struct planner_request *q, struct planner_choice *c)
 {
-	c->planner->shape(q, c);
+	if (c->planner->segments)
+		route_shape(q, c);
+	else
+		c->planner->shape(q, c);
 	if (q->network && q->everyone && c->estimate_ns < UINT64_MAX / 2)
 		c->estimate_ns += choose_setup_ns(q, c);
 }
@@ -143,7 +153,7 @@ static void choose_cheapest(const struct planner_request *q, struct planner_choi
 	for (uint32_t i = 0; planner_table[i]; i++) {
 		struct planner_choice tried = {.planner = planner_table[i], .prefer = q->caller};
 
-		if (planner_table[i]->unfit(q))
+		if (planner_unfit(planner_table[i], q))
 			continue;
 		choose_shape(q, &tried);
 		if (tried.estimate_ns < least) {
@@ -161,7 +171,7 @@ int planner_choose(const struct planner_request *q, struct planner_choice *c)
 
 	if (error)
 		return error;
-	if (q->limits->only && !q->limits->only->unfit(q))
+	if (q->limits->only && !planner_unfit(q->limits->only, q))
 		return planner_shape(q, q->limits->only, c);
 	if (q->network && q->everyone) {
 		choose_cheapest(q, c);
@@ -185,7 +195,7 @@ int planner_shape(const struct planner_request *q, const struct planner *p,
 {
 	int error = choose_check(q);
 
-	if (error == 0 && p->unfit(q))
+	if (error == 0 && planner_unfit(p, q))
 		error = -EINVAL;
 	if (error)
 		return error;
@@ -208,7 +218,10 @@ int planner_build(const struct planner_request *q, const struct planner_choice *
 	g->needed = q->needed;
 	g->planner = c->planner->name;
 	g->estimate_ns = c->estimate_ns;
-	c->planner->build(q, c, g);
+	if (c->planner->segments)
+		route_build(q, c, g);
+	else
+		c->planner->build(q, c, g);
 	graph_settle(g);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cost model of reduces and broadcasts: cost.h has the formulas. Planners, values.c and width.c
+ * The cost model of reduces and broadcasts: cost.h has the formulas. Planners and width.c
  * call it; it must not know how links are measured. Estimates are doubles until the end, so that
  * sizes and rates of any magnitude have one.
  */

@@ -8,11 +8,6 @@
 #include "planner.h"
 #include "tree.h"
 
-static const char *dary_unfit(const struct planner_request *q)
-{
-	return NULL;
-}
-
 /* The first group, as ordered, of the node that the root is meant for; GRAPH_NONE: none is. */
 static uint32_t dary_rooted(struct topology_groups gs, uint32_t node)
 {
@@ -106,4 +101,4 @@ static void dary_build(const struct planner_request *q, const struct planner_cho
 	planner_book(q, c, tree_root((struct tree_span){0, n}, d), g);
 }
 
-const struct planner planner_dary = {"dary", dary_unfit, dary_shape, dary_build, NULL};
+const struct planner planner_dary = {.name = "dary", .shape = dary_shape, .build = dary_build};

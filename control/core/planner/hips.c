@@ -270,60 +270,54 @@ static struct hips_cut hips_cut(const struct planner_request *q, enum hips_schem
 	return best;
 }
 
-static const char *hips_unfit_as(const struct planner_request *q, enum hips_scheme scheme)
+static const char *hips_unfit(const struct planner *planner, const struct planner_request *q)
 {
 	uint32_t fan_in = 0;
-	struct hips_cut cut;
 
 	if (!route_full(q))
 		return PLANNER_NETWORK;
 	if (q->network->crossed)
 		return PLANNER_CROSSED;
 	for (uint32_t l = 0; l < q->network->levels; l++)
-		fan_in += hips_ring_level(q, scheme, l) ? 1 : q->network->level[l].members - 1;
-	if (fan_in > q->limits->graph.fan_in_max)
-		return PLANNER_SLOTS;
-	cut = hips_cut(q, scheme);
-	return route_unfit(q, cut.parts * cut.owners, GRAPH_SLOTS_MAX);
+		fan_in += hips_ring_level(q, planner->scheme, l) ? 1
+								 : q->network->level[l].members - 1;
+	return fan_in > q->limits->graph.fan_in_max ? PLANNER_SLOTS : NULL;
 }
 
-static void hips_shape_as(const struct planner_request *q, enum hips_scheme scheme,
-			  struct planner_choice *c)
+static uint32_t hips_segments(const struct planner *planner, const struct planner_request *q)
 {
-	struct hips_cut cut = hips_cut(q, scheme);
+	struct hips_cut cut = hips_cut(q, planner->scheme);
 
-	route_shape(q, cut.parts * cut.owners, hips_estimate(q, scheme, cut), c);
+	return cut.parts * cut.owners;
 }
 
-#define HIPS_PLANNER(name, scheme, text)                                                          \
-	static struct route_hop name##_next(const struct planner_request *q, uint32_t slots,      \
-					    uint32_t segments, uint32_t segment, uint32_t slot)   \
-	{                                                                                         \
-		return hips_step(q, scheme, segments, segment, slot).up;                          \
-	}                                                                                         \
-	static uint32_t name##_feeder(const struct planner_request *q, uint32_t slots,            \
-				      uint32_t segments, uint32_t segment, uint32_t slot)         \
-	{                                                                                         \
-		return hips_step(q, scheme, segments, segment, slot).feeder;                      \
-	}                                                                                         \
-	static const char *name##_unfit(const struct planner_request *q)                          \
-	{                                                                                         \
-		return hips_unfit_as(q, scheme);                                                  \
-	}                                                                                         \
-	static void name##_shape(const struct planner_request *q, struct planner_choice *c)       \
-	{                                                                                         \
-		hips_shape_as(q, scheme, c);                                                      \
-	}                                                                                         \
-	static void name##_build(const struct planner_request *q, const struct planner_choice *c, \
-				 struct graph *g)                                                 \
-	{                                                                                         \
-		route_fill(q, name##_next, name##_feeder, g);                                     \
-		route_book_places(q, g);                                                          \
-	}                                                                                         \
-	const struct planner planner_##name = {text, name##_unfit, name##_shape, name##_build,    \
-					       name##_next};
+static uint64_t hips_ns(const struct planner *planner, const struct planner_request *q,
+			uint32_t segments)
+{
+	return hips_estimate(q, planner->scheme, hips_cut_of(q->network, segments));
+}
 
-HIPS_PLANNER(hips, HIPS_AUTO, "hips")
-HIPS_PLANNER(hips_mesh, HIPS_MESH, "hips-mesh")
-HIPS_PLANNER(hips_ring, HIPS_RING, "hips-ring")
-HIPS_PLANNER(hips_server, HIPS_SERVER, "hips-server")
+static struct route_hop hips_next(const struct planner *planner, const struct planner_request *q,
+				  uint32_t slots, uint32_t segments, uint32_t segment,
+				  uint32_t slot)
+{
+	return hips_step(q, planner->scheme, segments, segment, slot).up;
+}
+
+static uint32_t hips_feeder(const struct planner *planner, const struct planner_request *q,
+			    uint32_t slots, uint32_t segments, uint32_t segment, uint32_t slot)
+{
+	return hips_step(q, planner->scheme, segments, segment, slot).feeder;
+}
+
+#define HIPS(text, kind)                                                           \
+	{                                                                          \
+		.name = text, .scheme = kind, .places = true, .unfit = hips_unfit, \
+		.segments = hips_segments, .estimate = hips_ns, .next = hips_next, \
+		.feeder = hips_feeder                                              \
+	}
+
+const struct planner planner_hips = HIPS("hips", HIPS_AUTO);
+const struct planner planner_hips_mesh = HIPS("hips-mesh", HIPS_MESH);
+const struct planner planner_hips_ring = HIPS("hips-ring", HIPS_RING);
+const struct planner planner_hips_server = HIPS("hips-server", HIPS_SERVER);

@@ -70,21 +70,33 @@ struct route_hop {
 
 /* From a slot, the next one on the way to a segment's root. Pure: the same answer for the same
  * arguments. */
-typedef struct route_hop route_next(const struct planner_request *q, uint32_t slots,
-				    uint32_t segments, uint32_t segment, uint32_t slot);
+typedef struct route_hop route_next(const struct planner *planner, const struct planner_request *q,
+				    uint32_t slots, uint32_t segments, uint32_t segment,
+				    uint32_t slot);
+/* From a slot other than a segment's root, the slot that passes the segment on to it. */
+typedef uint32_t route_feeder(const struct planner *planner, const struct planner_request *q,
+			      uint32_t slots, uint32_t segments, uint32_t segment, uint32_t slot);
 
 struct planner {
 	const char *name;
-	/* NULL; or why its graph cannot do what the request asks for, a constant text. */
-	const char *(*unfit)(const struct planner_request *q);
+	/* NULL; or why its graph cannot do what the request asks for, a constant text. No function:
+	 * it can do all, or all that planners by routes can. */
+	const char *(*unfit)(const struct planner *planner, const struct planner_request *q);
 	/* Completes a choice that has its planner and prefer: size, estimate and what build needs.
 	 */
 	void (*shape)(const struct planner_request *q, struct planner_choice *c);
 	/* Adds edges, bookings and feeders to a graph that has been begun and cut. */
 	void (*build)(const struct planner_request *q, const struct planner_choice *c,
 		      struct graph *g);
-	route_next *next; /* of planners by routes (route.h), and of those that are simulated; else
-			     NULL */
+	/* Of planners by routes (route.h), and of those that are simulated; else NULL. */
+	route_next *next;
+	/* Of planners by routes, in place of shape and build: */
+	uint32_t (*segments)(const struct planner *planner, const struct planner_request *q);
+	uint64_t (*estimate)(const struct planner *planner, const struct planner_request *q,
+			     uint32_t segments);
+	route_feeder *feeder; /* NULL: readers are fed along the same tree */
+	bool places;	      /* slot i is place i of the network */
+	uint32_t scheme;      /* of hips.c */
 };
 
 extern const struct planner planner_dary;	 /* one tree; the chain and the star are its ends */
@@ -128,6 +140,8 @@ uint32_t planner_segments(const struct planner_request *q);
 /* The best link that contributors have, or what is assumed of those who are still to come. */
 struct topology_link planner_best(const struct planner_request *q);
 
+/* NULL; or why the planner cannot do what the request asks for, a constant text. */
+const char *planner_unfit(const struct planner *planner, const struct planner_request *q);
 /* The planner of that name; NULL: there is none. */
 const struct planner *planner_named(const char *name);
 /* Chooses a planner and its shape, or the shape of one that is named. Returns 0 or an error. */
@@ -171,7 +185,7 @@ uint32_t planner_width(struct topology_link link, uint32_t receivers, uint64_t s
 bool planner_inline(struct topology_link link, uint32_t receivers, uint64_t size,
 		    uint32_t chunk_bytes);
 
-/* ---- values.c: sums at the coordinator, which need no graph -----------------------------------
+/* ---- width.c: sums at the coordinator, which need no graph ------------------------------------
  */
 
 struct planner_values {

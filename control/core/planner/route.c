@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Graphs of allreduces from a function that gives the next slot on the way to a segment's root:
- * route.h. It must not know which algorithm the function stands for.
+ * Graphs of allreduces from rows whose functions give the next slot on the way to a segment's root:
+ * route.h. It must not know which algorithm a row stands for.
  */
 #include "route.h"
 #include "cost.h"
@@ -18,10 +18,11 @@ uint32_t route_segments(const struct planner_request *q)
 	return fit < limits->graph.parts_max ? fit : limits->graph.parts_max - 1;
 }
 
-const char *route_unfit(const struct planner_request *q, uint32_t segments, uint32_t most)
+const char *route_unfit(const struct planner *planner, const struct planner_request *q)
 {
 	const struct graph_limits *limits = &q->limits->graph;
-	uint32_t p = planner_slots(q);
+	uint32_t most = planner->places ? GRAPH_SLOTS_MAX : q->limits->flat_slots_max;
+	uint32_t p = planner_slots(q), segments;
 
 	if (!q->everyone)
 		return PLANNER_ONE_READER;
@@ -31,18 +32,20 @@ const char *route_unfit(const struct planner_request *q, uint32_t segments, uint
 		return PLANNER_SLOTS;
 	if (q->groups != p || q->present != q->needed)
 		return PLANNER_LATE;
+	segments = planner->segments(planner, q);
 	if (segments < 2 || segments > route_segments(q))
 		return PLANNER_SEGMENTS;
 	return segment_chunks(q->size, q->chunk_bytes) < segments ? PLANNER_SMALL : NULL;
 }
 
-void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,
-		 struct planner_choice *c)
+void route_shape(const struct planner_request *q, struct planner_choice *c)
 {
+	uint32_t segments = c->planner->segments(c->planner, q);
+
 	c->first = 0;
 	c->prefer = GRAPH_NODE_NONE; /* the segments have roots in several slots */
 	c->size = (struct graph_size){planner_slots(q), segments, 0, true};
-	c->estimate_ns = estimate_ns;
+	c->estimate_ns = c->planner->estimate(c->planner, q, segments);
 }
 
 /* The edges of one segment, in the order of the slots that they lead to, then of those that they
@@ -67,8 +70,9 @@ static void route_join(struct graph *g, uint32_t segment, const uint16_t *to, co
 	}
 }
 
-void route_fill(const struct planner_request *q, route_next *next, route_feeder *feeder_of,
-		struct graph *g)
+/* The edges and the feeders of all segments. */
+static void route_fill(const struct planner *planner, const struct planner_request *q,
+		       struct graph *g)
 {
 	uint8_t rail[GRAPH_SLOTS_MAX];
 	uint32_t p = g->slots;
@@ -77,16 +81,38 @@ void route_fill(const struct planner_request *q, route_next *next, route_feeder 
 		uint16_t *feeder = &g->feeder[j * p];
 
 		for (uint32_t i = 0; i < p; i++) {
-			struct route_hop hop = next(q, p, g->segments, j, i);
+			struct route_hop hop = planner->next(planner, q, p, g->segments, j, i);
 
 			feeder[i] = (uint16_t)hop.slot;
 			rail[i] = (uint8_t)hop.rail;
 		}
 		route_join(g, j, feeder, rail);
-		for (uint32_t i = 0; feeder_of && i < p; i++)
+		for (uint32_t i = 0; planner->feeder && i < p; i++)
 			if (feeder[i] != i)
-				feeder[i] = (uint16_t)feeder_of(q, p, g->segments, j, i);
+				feeder[i] =
+					(uint16_t)planner->feeder(planner, q, p, g->segments, j, i);
 	}
+}
+
+/* Books each group into the slot of its node's place; all get the target. */
+static void route_book_places(const struct planner_request *q, struct graph *g)
+{
+	for (uint32_t i = 0; i < q->groups; i++) {
+		struct graph_slot *s = &g->slot[network_place(q->network, q->group[i].node)];
+
+		s->host = q->group[i].node;
+		s->wants = s->booked = (uint16_t)q->group[i].count;
+	}
+	g->eager = true; /* of many readers that come in turn, each would change others' feeders */
+}
+
+void route_build(const struct planner_request *q, const struct planner_choice *c, struct graph *g)
+{
+	route_fill(c->planner, q, g);
+	if (c->planner->places)
+		route_book_places(q, g);
+	else
+		planner_book(q, c, GRAPH_NONE, g);
 }
 
 /* Of a level: hops that end or begin at a node's busiest port, if each other coordinate gets one.
@@ -164,15 +190,4 @@ bool route_full(const struct planner_request *q)
 		seen[place / 64] |= UINT64_C(1) << place % 64;
 	}
 	return true;
-}
-
-void route_book_places(const struct planner_request *q, struct graph *g)
-{
-	for (uint32_t i = 0; i < q->groups; i++) {
-		struct graph_slot *s = &g->slot[network_place(q->network, q->group[i].node)];
-
-		s->host = q->group[i].node;
-		s->wants = s->booked = (uint16_t)q->group[i].count;
-	}
-	g->eager = true; /* of many readers that come in turn, each would change others' feeders */
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans of allreduces whose every segment goes along a tree given by one function: from a slot, the
- * next slot on the way to the segment's root. The edges of the reduce follow it upwards. Readers
- * get the segment along the same tree downwards, or, where the tree is a ring, on around it: then
- * each member sends to one other only, and nothing but acknowledgements comes back. The planners
- * hips, mesh, server, halving and circulant are such functions; dary and chains have
- * shapes of their own.
+ * Planners by routes: allreduces whose every segment goes along a tree given by one function, from
+ * a slot the next slot on the way to the segment's root. The edges of the reduce follow it upwards.
+ * Readers get the segment along the same tree downwards, or, where the tree is a ring, on around
+ * it: then each member sends to one other only, and nothing but acknowledgements comes back. Such a
+ * planner is a row of struct planner with `segments`, `estimate` and `next` (flat.c, ring.c,
+ * hips.c); choose.c calls the three functions here in place of its own. dary, chains and exchange
+ * have shapes of their own.
  */
 #ifndef SARISSA_CONTROL_CORE_PLANNER_ROUTE_H
 #define SARISSA_CONTROL_CORE_PLANNER_ROUTE_H
@@ -14,24 +15,16 @@
 
 /* The most segments that a graph of that request may have. */
 uint32_t route_segments(const struct planner_request *q);
-/* NULL, or why an allreduce in so many segments cannot be a graph: all contributions must be there,
- * each slot one node's, `most` at most, and there must be enough chunks. */
-const char *route_unfit(const struct planner_request *q, uint32_t segments, uint32_t most);
-/* The choice of a planner by routes: so many segments, readers fed along the trees. */
-void route_shape(const struct planner_request *q, uint32_t segments, uint64_t estimate_ns,
-		 struct planner_choice *c);
-/* From a slot other than a segment's root, the slot that passes the segment on to it. */
-typedef uint32_t route_feeder(const struct planner_request *q, uint32_t slots, uint32_t segments,
-			      uint32_t segment, uint32_t slot);
-/* Adds the edges and the feeders. Each slot must reach each segment's root. feeder NULL: readers
- * are fed along the same tree. */
-void route_fill(const struct planner_request *q, route_next *next, route_feeder *feeder,
-		struct graph *g);
+/* NULL, or why the request cannot be such a graph: all contributions must be there, each slot one
+ * node's, not too many of them, and there must be enough chunks. */
+const char *route_unfit(const struct planner *planner, const struct planner_request *q);
+/* The choice: readers are fed along the trees. */
+void route_shape(const struct planner_request *q, struct planner_choice *c);
+/* Each slot must reach each segment's root. */
+void route_build(const struct planner_request *q, const struct planner_choice *c, struct graph *g);
 
 /* Of a network: whether each place has exactly one group; then slot i can be place i. */
 bool route_full(const struct planner_request *q);
-/* Books each group into the slot of its node's place; all get the target. */
-void route_book_places(const struct planner_request *q, struct graph *g);
 
 /* One round in which each node sends an equal part of the size to each other one, over the network
  * if it is known: nodes between relay. */

@@ -45,11 +45,11 @@ static void fill(uint8_t *bytes, unsigned i)
 		bytes[k] = (uint8_t)(i * 7 + k);
 }
 
-static void check(const sar_completion *c)
+static void check(sar_queue *q, const sar_completion *c)
 {
 	uint8_t bytes[BYTES];
 	if (c->result < 0) {
-		printf("operation %u: %s\n", c->op, c->detail);
+		printf("operation %u: %s\n", c->op, sar_completion_detail(q, c));
 		exit(1);
 	}
 	if (c->op != SAR_OP_GET)
@@ -67,7 +67,7 @@ static void drain(sar_queue *q, unsigned count)
 		int n = sar_poll_wait(q, done, SOME, 1, SAR_FOREVER);
 		MUST(n > 0);
 		for (int i = 0; i < n; i++)
-			check(&done[i]);
+			check(q, &done[i]);
 		count -= (unsigned)n;
 	}
 }
@@ -149,7 +149,7 @@ static void wait_all(unsigned count, const char *prefix)
 		int n = sar_poll(q, done, SOME);
 		MUST(n >= 0);
 		for (int i = 0; i < n; i++)
-			check(&done[i]);
+			check(q, &done[i]);
 		got += (unsigned)n;
 	}
 	sar_queue_close(q);
@@ -210,7 +210,7 @@ static sar_completion ended(sar_queue *q, int submitted)
 	MUST(submitted == 0);
 	MUST(sar_poll_wait(q, &c, 1, 1, SAR_FOREVER) == 1);
 	if (c.result < 0) {
-		printf("operation %u: %s\n", c.op, c.detail);
+		printf("operation %u: %s\n", c.op, sar_completion_detail(q, &c));
 		exit(1);
 	}
 	return c;

@@ -395,6 +395,14 @@ static void local_get_makes_no_system_call(void **state)
 	assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
+static void library_and_headers_have_one_version(void **state)
+{
+	char text[32];
+	snprintf(text, sizeof(text), "%d.%d.%d", SAR_VERSION_MAJOR, SAR_VERSION_MINOR,
+		 SAR_VERSION_PATCH);
+	assert_string_equal(sar_version(), text);
+}
+
 static void child_cannot_use_the_handle(void **state)
 {
 	struct client *c = *state;
@@ -591,6 +599,7 @@ int main(void)
 		test_client(too_many_buffers),
 		test_client(directory_calls),
 		test_client(local_get_makes_no_system_call),
+		test_client(library_and_headers_have_one_version),
 		test_client(child_cannot_use_the_handle),
 		test_client(child_leaves_the_pins_alone),
 		test_client(child_closes_only_what_it_has),

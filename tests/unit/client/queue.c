@@ -250,7 +250,8 @@ static void more_than_there_are_buffers(void **state)
 	assert_int_equal(sar_submit_get(q, number_id(0), 20 * ms, 1), 0);
 	sar_completion late = queue_one(q);
 	assert_int_equal(late.result, -ETIMEDOUT);
-	assert_non_null(strstr(late.detail, "buffers of this connection are in use"));
+	assert_non_null(
+		strstr(sar_completion_detail(q, &late), "buffers of this connection are in use"));
 	for (int i = 0; i < SESSION_PINS; i++)
 		sar_release(c->s, &done[i].buffer);
 	sar_queue_close(q);
@@ -327,7 +328,7 @@ static void cancelled(void **state)
 		sar_completion done = queue_one(q);
 		assert_int_equal(done.user_data, 0);
 		assert_int_equal(done.result, -ECANCELED);
-		assert_non_null(strstr(done.detail, "sar_cancel"));
+		assert_non_null(strstr(sar_completion_detail(q, &done), "sar_cancel"));
 	}
 	wait_for_waits(c, q, 1); /* the node has none of them any more */
 	assert_int_equal(sar_cancel(q, 0), -ENOENT);
@@ -346,7 +347,7 @@ static void late(void **state)
 	assert_int_equal(sar_submit_get(q, number_id(1), 20 * ms, 1), 0);
 	sar_completion done = queue_one(q);
 	assert_int_equal(done.result, -ETIMEDOUT);
-	assert_non_null(strstr(done.detail, "id:")); /* it names the object */
+	assert_non_null(strstr(sar_completion_detail(q, &done), "id:")); /* it names the object */
 	assert_int_equal(sar_submit_get(q, number_id(1), 0, 2), 0);
 	assert_int_equal(queue_one(q).result, -ENOENT);
 	assert_int_equal(sar_submit_get(q, number_id(1), -1, 2), -EINVAL);
@@ -354,7 +355,32 @@ static void late(void **state)
 	assert_int_equal(sar_submit_get(q, number_id(1), 1 * ms, 3), 0);
 	done = queue_one(q);
 	assert_int_equal(done.result, -ETIMEDOUT);
-	assert_non_null(strstr(done.detail, "does not answer in time"));
+	assert_non_null(strstr(sar_completion_detail(q, &done), "does not answer in time"));
+	sar_queue_close(q);
+}
+
+/* Each has its own, which the next poll forgets. */
+static void words_of_completions(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c, 64);
+	sar_completion done[64];
+	for (unsigned round = 0; round < 2; round++) {
+		char hex[2 * SAR_ID_BYTES + 1];
+		for (unsigned i = 0; i < 64; i++)
+			assert_int_equal(sar_submit_get(q, number_id(i), 0, i), 0);
+		assert_int_equal(sar_poll_wait(q, done, 64, 64, 20000 * ms), 64);
+		for (unsigned i = 0; i < 64; i++) {
+			for (unsigned k = 0; k < SAR_ID_BYTES; k++)
+				snprintf(hex + 2 * k, 3, "%02x", done[i].id.bytes[k]);
+			assert_int_equal(done[i].result, -ENOENT);
+			assert_non_null(strstr(sar_completion_detail(q, &done[i]), hex));
+		}
+	}
+	assert_int_equal(sar_poll(q, done + 1, 1), 0);
+	assert_string_equal(sar_completion_detail(q, &done[0]), sar_strerror(-ENOENT));
+	done[0].result = 0;
+	assert_string_equal(sar_completion_detail(q, &done[0]), "");
 	sar_queue_close(q);
 }
 
@@ -444,7 +470,7 @@ static int put_once(sar_queue *q, unsigned i, const void *data, uint64_t size)
 	assert_int_equal(sar_submit_put(q, number_id(i), "some name", data, size, i), 0);
 	sar_completion done = queue_one(q);
 	assert_int_equal(done.op, SAR_OP_PUT);
-	assert_int_equal(done.result < 0, done.detail[0] != '\0');
+	assert_int_equal(done.result < 0, *sar_completion_detail(q, &done) != '\0');
 	return done.result;
 }
 
@@ -932,6 +958,7 @@ int main(void)
 		test_client(a_wait_for_a_part),
 		test_client(cancelled),
 		test_client(late),
+		test_client(words_of_completions),
 		test_client(full),
 		test_client(waits_are_ended),
 		test_client(in_a_child),

@@ -78,7 +78,7 @@ static void expect_event(sar_queue *q, uint32_t event, uint64_t size)
 	if (event != SAR_EVENT_MISSED) {
 		sar_id id = test_id("object");
 		assert_memory_equal(&done.id, &id, sizeof(id));
-		assert_string_equal(done.detail, "a name");
+		assert_string_equal(sar_completion_detail(q, &done), "a name");
 	}
 }
 

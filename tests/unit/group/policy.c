@@ -32,7 +32,8 @@ static void policies_are_compiled(void **state)
 	assert_int_equal(p.row[0].quorum, 6);
 	assert_int_equal(p.row[0].deadline_ns, 50000000);
 	assert_true(p.row[0].refuse);
-	assert_int_equal(group_policy_largest(&p), 6);
+	assert_int_equal(group_policy_excess(&p, 5), 6);
+	assert_int_equal(group_policy_excess(&p, 6), 0);
 	p = parsed("bsp late carry deadline 2s");
 	assert_int_equal(p.row[0].deadline_ns, 2000000000);
 	assert_int_equal(p.row[0].slack, POLICY_UNLIMITED);
@@ -93,6 +94,24 @@ static void wrong_policies_name_the_position(void **state)
 	memset(longest, ' ', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
 	assert_int_equal(group_policy_parse(longest, &p, &error), -EINVAL);
+}
+
+/* The rows of policies.h and the table of the core are in step, and an error has room for all. */
+static void a_wrong_word_is_told_every_policy(void **state)
+{
+	static const char *const words[] = {
+#define WORD(identifier, word, argument, says) word,
+		POLICIES(WORD)};
+	struct group_policy p;
+	struct group_policy_error error;
+
+	assert_int_equal(group_policy_parse("this-is-no-rule-at-all", &p, &error), -EINVAL);
+	assert_true(strlen(error.text) < sizeof(error.text) - 1);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		assert_string_equal(policies_table[i]->word, words[i]);
+		assert_non_null(strstr(error.text, words[i]));
+	}
+	assert_null(policies_table[sizeof(words) / sizeof(words[0])]);
 }
 
 static void a_policy_is_shown_as_a_table(void **state)
@@ -819,6 +838,7 @@ int main(void)
 		cmocka_unit_test(a_decision_has_no_more_than_the_members),
 		cmocka_unit_test(a_group_has_no_more_bytes_than_can_be_counted),
 		cmocka_unit_test(wrong_policies_name_the_position),
+		cmocka_unit_test(a_wrong_word_is_told_every_policy),
 		cmocka_unit_test(a_policy_is_shown_as_a_table),
 		cmocka_unit_test(clocks_follow_the_minimum),
 		cmocka_unit_test(clocks_know_who_is_ahead),

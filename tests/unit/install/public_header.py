@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The installed headers: clean as C99 and C++11 with -pedantic, and each function of them has a version
-in libsarissa.map and a manual page.
+"""The installed headers: clean as C99 and C++11 with -pedantic; each function of them has a
+manual page, and the library exports it and nothing else; their structs have room for later members.
 
-usage: public_header.py
+usage: public_header.py BUILD
 """
 
 import os
@@ -29,17 +29,33 @@ def functions():
     return set(re.findall(r"^(?!typedef)\w[\w *]*?\b(sar_\w+)\(", text, flags=re.M))
 
 
+def without_room():
+    """Structs that grow by a later version would overwrite what follows them in older programs."""
+    text = "".join(header.read_text() for header in HEADERS)
+    structs = re.findall(r"^typedef struct (sar_\w+) \{$(.*?)^\} \1;$", text, flags=re.M | re.S)
+    return [f"{name}: reserves nothing, and has no size as its first member" for name, body in structs
+            if name != "sar_id" and not re.search(r"\breserved\[\d+\];|\A\s*size_t size;", body)]
+
+
+def symbols(library):
+    """What it exports. Before the first release there is one version, and no symbol has it in its name here."""
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    return {line.split()[2].removesuffix("@@SARISSA_0.1") for line in lines} - {"SARISSA_0.1"}
+
+
 def main():
     found = unclean("c", "c99", os.environ.get("CC", "cc"))
     found += unclean("c++", "c++11", os.environ.get("CXX", "c++"))
     declared = functions()
-    exported = set(re.findall(r"\b(sar_\w+);", (ROOT / "client/libsarissa.map").read_text()))
+    exported = symbols(Path(sys.argv[1]) / "client/libsarissa.so")
     named = set()
     for page in (ROOT / "docs/man").glob("sar_*.3"):
         named |= set(re.findall(r"^\.Nm (sar_\w+)", page.read_text(), flags=re.M))
-    found += [f"{name}: not in libsarissa.map" for name in sorted(declared - exported)]
-    found += [f"{name}: in libsarissa.map, not in a header" for name in sorted(exported - declared)]
+    found += [f"{name}: the library does not export it: see libsarissa.map" for name in sorted(declared - exported)]
+    found += [f"{name}: exported, and in no header" for name in sorted(exported - declared)]
     found += [f"{name}: no manual page names it" for name in sorted(declared - named)]
+    found += without_room()
     if len(declared) < 40:
         found.append(f"only {len(declared)} functions were found: is the search still right?")
     print("\n".join(found) or f"{len(declared)} functions")

@@ -462,7 +462,7 @@ static void crossed_links_get_no_plan_along_levels(void **state)
 	w.crossed = true;
 	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		assert_int_equal(planner_shape(&q, all[i], &c), -EINVAL);
-		assert_string_equal(all[i]->unfit(&q), PLANNER_CROSSED);
+		assert_string_equal(planner_unfit(all[i], &q), PLANNER_CROSSED);
 	}
 	assert_int_equal(planner_choose(&q, &c), 0);
 	assert_true(c.size.segments > 1); /* in segments all the same */
@@ -522,8 +522,9 @@ static void one_that_is_named_is_taken_where_it_fits(void **state)
 		for (uint32_t i = 0; planner_table[i]; i++) {
 			limits.only = planner_table[i];
 			assert_int_equal(planner_choose(&q, &c), 0);
-			assert_ptr_equal(c.planner, planner_table[i]->unfit(&q) ? free.planner
-										: planner_table[i]);
+			assert_ptr_equal(c.planner, planner_unfit(planner_table[i], &q)
+							    ? free.planner
+							    : planner_table[i]);
 		}
 	}
 	q.needed = 0; /* what makes no sense is refused all the same */

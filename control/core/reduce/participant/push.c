@@ -92,7 +92,7 @@ void push_source(struct control *c, const struct part *own)
 		if (p->node == c->cluster->self || bytes == 0 || bytes > OBJECT_INLINE_MAX)
 			continue;
 		segment_range(chunks, k->need, p->stripe, &first, &count);
-		/* the root of segment j is in slot j (planner/exchange.c) */
+		/* the root of segment j is in slot j (planner/flat.c) */
 		graph_name(&k->target, k->reduce, p->stripe * k->need + p->stripe, &m.push.into);
 		m.push.bytes.first = (uint64_t)first * k->chunk_bytes;
 		m.push.bytes.bytes = (uint32_t)bytes;
