@@ -12,7 +12,6 @@ void control_config_default(struct control_config *config)
 		.sessions_user_max = 768,
 		.waits_max = 32768,
 		.grid_slots = 6, /* fewer are faster without: docs/study/tried.md */
-		.delegate_bytes = UINT64_C(8) << 20,
 		.creations_max = 1024,
 		.creations_user_max = 256,
 		.calls_max = 32768,

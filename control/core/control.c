@@ -94,7 +94,6 @@ void control_start(struct control *c)
 	c->flow->ops = &wiring_flow;
 	c->store->ops = &wiring_store;
 	c->transfer->ops = &wiring_transfer;
-	c->coordinator->ops = &wiring_delegate;
 	c->requester->ops = &wiring_requester;
 	c->lease->ops = &wiring_lease;
 	for (uint32_t i = 0; i < c->config.shards; i++)

@@ -105,7 +105,6 @@ struct control_config {
 	uint32_t grid_slots;	    /* slots of a reduce from which on receivers feed each other */
 	const struct network *network; /* between the nodes; not copied; NULL: unknown */
 	const struct planner *planner; /* of reduces, where it fits; NULL: the best one */
-	uint64_t delegate_bytes;       /* least size of a reduce whose requester coordinates it */
 	uint32_t creations_max;	       /* private staging buffers */
 	uint32_t creations_user_max;   /* of one user */
 	uint32_t calls_max;	       /* requests to other nodes that are not answered yet */

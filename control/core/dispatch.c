@@ -121,7 +121,7 @@ static bool dispatch_too_early(struct control *c, const struct message *m)
 	if (m->kind == MESSAGE_REDUCE && m->reduce.flags & MESSAGE_REDUCE_RESTART)
 		return false;
 	if (m->kind == MESSAGE_GET || m->kind == MESSAGE_DROP || m->kind == MESSAGE_RECALL ||
-	    m->kind == MESSAGE_PROPOSE || (m->kind == MESSAGE_HAVE && !m->have.create) ||
+	    (m->kind == MESSAGE_HAVE && !m->have.create) ||
 	    (m->kind == MESSAGE_HOLD && m->hold.generation != 0) || !ownership_settling(c, id))
 		return false;
 	if (m->kind == MESSAGE_DELETE && !m->object.lapsed)
@@ -141,10 +141,6 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 {
 	const struct object_id *id = message_id(m);
 
-	/* the coordinator of a reduce, which knows its progress, may be another node than the owner
-	 */
-	if (m->kind == MESSAGE_REDUCED && reduce_progress_here(c, n, m))
-		return;
 	/* a lost node repeats its requests when it is back: drops this one */
 	if (!ownership_is_shard(c, c->cluster->self) || n->state != NODE_UP) {
 		c->counters.messages_unexpected++;
@@ -176,8 +172,6 @@ static void dispatch_request(struct control *c, struct node *n, const struct mes
 		reduce_ask(c, n, m);
 	} else if (m->kind == MESSAGE_RECALL) {
 		reduce_recall(c, n, m);
-	} else if (m->kind == MESSAGE_PROPOSE) {
-		reduce_proposed(c, n, m);
 	} else {
 		if (m->kind == MESSAGE_HAVE && (reduce_refuses(c, n, m) || reduce_have(c, n, m)))
 			return;
@@ -204,7 +198,6 @@ void dispatch(struct control *c, struct node *n, uint32_t conn, const struct mes
 	case MESSAGE_REDUCE:
 	case MESSAGE_REDUCED:
 	case MESSAGE_RECALL:
-	case MESSAGE_PROPOSE:
 	case MESSAGE_GROUP:
 		dispatch_request(c, n, m);
 		break;

@@ -28,7 +28,6 @@
 #include "core/transfer/keep.h"
 #include "core/transfer/state.h"
 #include "core/reduce/participant/state.h"
-#include "core/reduce/coordinator/events.h"
 #include "core/reduce/coordinator/state.h"
 #include "core/reduce/requester/events.h"
 #include "core/reduce/requester/state.h"
@@ -61,7 +60,6 @@ extern const struct cluster_ops wiring_cluster;
 extern const struct flow_ops wiring_flow;
 extern const struct store_ops wiring_store;
 extern const struct transfer_ops wiring_transfer;
-extern const struct delegate_ops wiring_delegate;
 extern const struct requester_ops wiring_requester;
 extern const struct lease_ops wiring_lease;
 

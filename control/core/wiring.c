@@ -105,7 +105,6 @@ static void wiring_node_back(struct control *c, struct node *n)
 
 static void wiring_node_gone(struct control *c, struct node *n)
 {
-	reduce_caller_gone(c, n, true);
 	references_node_lost(c, n->number);
 	group_node_lost(c, n->number);
 	if (n->member != MEMBER_LEFT)
@@ -121,7 +120,6 @@ static void wiring_node_reborn(struct control *c, struct node *n)
 		directory_node_doubt(&c->directory->shard, n->number);
 		watchers_drop(&c->directory->shard, n->number);
 	}
-	reduce_caller_gone(c, n, false);
 	if (n != c->cluster->self) {
 		references_node_lost(c, n->number);
 		group_node_reborn(c, n->number);
@@ -195,14 +193,12 @@ static bool wiring_prepare(struct control *c, struct call *call)
 	if (m->request & CALLS_LOCATE)
 		reduce_fill_locate(c, call);
 	resync_stamp(c, call->node, m);
-	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_PROPOSE)
+	if (m->kind == MESSAGE_COMMIT)
 		reduce_fill_commit(c, call);
 	if (m->kind == MESSAGE_RECALL && call->owner)
 		requester_fill_recall(c, call);
 	if (m->kind == MESSAGE_REDUCE)
 		requester_set_times(c, call->owner, &m->reduce);
-	if (m->kind == MESSAGE_REDUCED)
-		m->reduce.flags = reduce_is_delegate(c, &m->reduce) ? MESSAGE_REDUCE_DELEGATED : 0;
 	return true;
 }
 
@@ -437,14 +433,6 @@ const struct transfer_ops wiring_transfer = {
 	.wait_ended = wiring_wait_ended,
 	.wait_absent = wiring_wait_absent,
 	.unfinished = wiring_unfinished,
-	.made_here = reduce_delegate_look,
-};
-
-const struct delegate_ops wiring_delegate = {
-	.propose = requester_propose,
-	.confirmed = requester_confirmed,
-	.refused = requester_refused,
-	.own_failed = requester_own_failed,
 };
 
 static void wiring_reduce_ended(struct control *c, struct await *w, const struct message_used *used)

@@ -170,8 +170,7 @@ bool check_reduced(const void *wire, struct rows_arena *a, struct message *m)
 	const Rpc__Object *in = wire;
 
 	m->reduce.timeout_ns = in->mode == 1 ? 0 : UINT64_MAX;
-	m->reduce.flags = in->mode == 2 ? MESSAGE_REDUCE_DELEGATED : 0;
-	return in->mode <= 2;
+	return in->mode <= 1;
 }
 
 bool check_used(const void *wire, struct rows_arena *a, struct message *m)
@@ -179,21 +178,10 @@ bool check_used(const void *wire, struct rows_arena *a, struct message *m)
 	return m->used.present <= (m->used.status == -EAGAIN ? m->used.count : 0);
 }
 
-/* COMMIT, PROPOSE and RECALL name a result. */
+/* COMMIT and RECALL name a result. */
 bool check_result(const void *wire, struct rows_arena *a, struct message *m)
 {
 	return check_generation(m->used.generation) && m->used.count > 0 && m->used.present == 0;
-}
-
-/* Or that there is none, and why; not how a question goes on. */
-bool check_recall(const void *wire, struct rows_arena *a, struct message *m)
-{
-	const struct message_used *u = &m->used;
-
-	if (u->status == -EREMOTE || u->status == -EAGAIN || u->status == -ENOENT)
-		return false;
-	return u->generation ? check_result(wire, a, m)
-			     : u->status < 0 && u->count == 0 && u->present == 0;
 }
 
 static bool check_part(const struct message_combine *of, const struct message_part *p)

@@ -147,7 +147,5 @@ void pack_reduced(const struct message *m, struct rows_arena *a, void *wire)
 {
 	Rpc__Object *out = wire;
 
-	out->mode = m->reduce.timeout_ns == 0			 ? 1
-		    : m->reduce.flags & MESSAGE_REDUCE_DELEGATED ? 2
-								 : 0;
+	out->mode = m->reduce.timeout_ns == 0;
 }

@@ -522,8 +522,7 @@ ROWS(push, push, message_push);
 	X(REDUCED, reduced, reduce, pack_reduced, check_reduced) \
 	X(USED, used, used, NULL, check_used) \
 	X(COMMIT, used, used, NULL, check_result) \
-	X(PROPOSE, used, used, NULL, check_result) \
-	X(RECALL, used, used, NULL, check_recall) \
+	X(RECALL, used, used, NULL, check_result) \
 	X(COMBINE, combine, combine, NULL, check_combine) \
 	X(COMBINED, combined, combined, NULL, check_combined) \
 	X(RELEASE, combined, combined, NULL, check_release) \

@@ -77,7 +77,6 @@ static void rig_config(struct control_config *config)
 	config->parts_max = 16;
 	config->reduce_value_bytes = 1 << 17;
 	config->inline_bytes = 1 << 17;
-	config->delegate_bytes = 1;
 }
 
 static void rig_table(struct rig *r)

@@ -179,7 +179,6 @@ static void make_reduce(struct message *m, struct rig_input *in, uint8_t bits,
 	m->reduce.num = num % 8;
 	m->reduce.flags = bits & MESSAGE_REDUCE_ALLREDUCE;
 	m->reduce.flags |= more & 0x40 ? MESSAGE_REDUCE_RESTART : 0;
-	m->reduce.flags |= more & 0x80 ? MESSAGE_REDUCE_DELEGATED : 0;
 	m->reduce.timeout_ns = bits & 0x80 ? UINT64_MAX : 1000000000;
 	if (num & 0x80) {
 		m->reduce.flags |= MESSAGE_REDUCE_DEADLINE;
@@ -236,7 +235,6 @@ static void make_combine(struct message *m, struct rig_input *in, uint8_t bits,
 	m->combine.dtype = (uint32_t)rig_take(in, 1) % REDUCE_DTYPE_END;
 	m->combine.flags = bits / 4 & (MESSAGE_COMBINE_HIDDEN | MESSAGE_COMBINE_WITHHOLD);
 	m->combine.flags |= bits & 0x40 ? MESSAGE_COMBINE_VALUES : 0;
-	m->combine.flags |= more & 0x80 ? MESSAGE_COMBINE_DELEGATED : 0;
 	m->combine.count = bits / 8 % 5;
 	m->combine.need = m->combine.count + bits / 128;
 	m->combine.parts = parts;
@@ -322,8 +320,7 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 	static const uint8_t kinds[] = {MESSAGE_REDUCE,	 MESSAGE_REDUCED,   MESSAGE_USED,
 					MESSAGE_COMBINE, MESSAGE_COMBINED,  MESSAGE_RELEASE,
 					MESSAGE_MEMBERS, MESSAGE_TOMBSTONE, MESSAGE_REDIRECT,
-					MESSAGE_COMMIT,	 MESSAGE_RECALL,    MESSAGE_FINISH,
-					MESSAGE_PROPOSE};
+					MESSAGE_COMMIT,	 MESSAGE_RECALL,    MESSAGE_FINISH};
 	uint32_t kind = (uint32_t)rig_take(in, 1);
 	struct message m = {.kind = kind < VALUES_FROM	? kinds[kind % sizeof(kinds)]
 				    : kind < WATCH_FROM ? MESSAGE_PULL + kind % 3
@@ -339,7 +336,7 @@ static void do_group_answer(struct rig *r, struct rig_input *in)
 		return;
 	}
 	m.request = r->sent[bits % 16];
-	if (m.kind == MESSAGE_COMMIT || m.kind == MESSAGE_RECALL || m.kind == MESSAGE_PROPOSE)
+	if (m.kind == MESSAGE_COMMIT || m.kind == MESSAGE_RECALL)
 		make_result(&m, in, bits, sources);
 	else if (m.kind == MESSAGE_REDUCE || m.kind == MESSAGE_REDUCED || m.kind == MESSAGE_USED)
 		make_reduce(&m, in, bits, sources);
@@ -380,9 +377,7 @@ static void do_answer(struct rig *r, struct rig_input *in)
 		if (m.got.value_bytes > sizeof(value))
 			return;
 	} else if (m.kind == MESSAGE_REPLY) {
-		m.reply.status = bits & 0x10   ? 0
-				 : bits & 0x40 ? -EREMOTE
-					       : -(int32_t)(rig_take(in, 1) + 1);
+		m.reply.status = bits & 0x10 ? 0 : -(int32_t)(rig_take(in, 1) + 1);
 		m.reply.generation = r->last.generation;
 	} else if (m.kind == MESSAGE_OBJECTS) {
 		make_objects(&m.objects, bits, &object);

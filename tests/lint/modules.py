@@ -20,7 +20,7 @@ TOP = ORDER[-1]
 # what another module may include of one, beside all of the first three; all else of a module is its own
 ENTRY = {"cluster": {"state.h"}, "directory": {"state.h"}, "flow": {"state.h"}, "lease": {"state.h"},
          "store": {"state.h", "await.h"}, "transfer": {"fetch.h", "serve.h"},
-         "reduce/participant": set(), "reduce/coordinator": {"delegate.h"},
+         "reduce/participant": set(), "reduce/coordinator": {"wrong.h"},
          "reduce/requester": {"requester.h"}, "group": {"state.h"}, "session": set()}
 OPEN = ("control.h",)  # the shell's, which every module includes
 CORE = Path(__file__).resolve().parents[2] / "control/core"

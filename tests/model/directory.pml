@@ -11,7 +11,7 @@
  * answers "try again" while that node cannot be reached. A delete is answered when the next owner has the
  * tombstone, too. A copy that is not the pinned one leaves only when the pinned one has just answered: the
  * way of that answer is the window in which the pinned one may die, and is no step here. Owners that are
- * taken for dead and live are left out, as in delegation.pml, but for this: with -DALONE the first owner is not
+ * taken for dead and live are left out, but for this: with -DALONE the first owner is not
  * dead but cut off from all. It comes back once, with what it knew, starts as unsettled, and has the
  * tombstones of the second one.
  *

@@ -96,14 +96,6 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 	e->meta.bytes = 0;
 }
 
-/* Whether the HAVE is of an object that a client puts, although the id is reserved for a delegate.
- */
-static bool directory_have_foreign(const struct entry *e, const struct message_have *have)
-{
-	return have->create || (have->state == MESSAGE_COPY_CREATING && !have->made &&
-				have->generation != e->generation);
-}
-
 /* Moves the entry to the generation of the HAVE, if that is allowed. False: it is refused, and
  * answered. */
 static bool directory_have_generation(struct directory *d, uint32_t node, const struct message *m,
@@ -111,10 +103,8 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 {
 	const struct message_have *have = &m->have;
 	struct copy *own = directory_copy(e, node);
-	bool delegated = e->reserved == DIRECTORY_DELEGATED, restart;
 
-	if (have->made &&
-	    (delegated ? have->generation < e->generation : have->generation != e->reserved)) {
+	if (have->made && have->generation != e->reserved) {
 		bool other = e->reserved != 0 || e->generation > have->generation;
 
 		directory_reply(d, node, m->request, other ? -ECANCELED : -ESTALE, e->generation,
@@ -122,8 +112,7 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 				      : "nobody coordinates its reduce here any more");
 		return false;
 	}
-	if (e->reserved &&
-	    (delegated ? directory_have_foreign(e, have) : have->generation != e->reserved)) {
+	if (e->reserved && have->generation != e->reserved) {
 		directory_reply(d, node, m->request, have->create ? -EEXIST : -ESTALE,
 				e->generation,
 				"a reduce makes an object of this id: use another one");
@@ -150,10 +139,8 @@ static bool directory_have_generation(struct directory *d, uint32_t node, const 
 		directory_reply(d, node, m->request, -EAGAIN, e->generation, t.bytes);
 		return false;
 	}
-	/* A delegate may replace its own generation, until one is complete. */
-	restart = delegated && have->made && !directory_has_complete(d, &have->id);
 	if (have->generation < e->generation ||
-	    (have->state != MESSAGE_COPY_COMPLETE && !restart && directory_stands(d, e))) {
+	    (have->state != MESSAGE_COPY_COMPLETE && directory_stands(d, e))) {
 		directory_reply(d, node, m->request, -ESTALE, e->generation,
 				"the object was put again");
 		return false;

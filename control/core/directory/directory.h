@@ -64,15 +64,12 @@ struct waiter { /* a GET that waits: on entry.waiters; a LOCATE: on entry.locate
 	bool ripe;	      /* deferred since before the last round of replies */
 };
 
-#define DIRECTORY_DELEGATED (UINT64_MAX - 1) /* entry.reserved: for a delegated reduce */
-
 struct entry {
 	struct idmap_node by_id;
 	struct list copies, waiters, locates;
 	struct list references; /* of leases that hold it (references.h) */
 	struct directory *directory;
-	uint64_t reserved; /* the only generation that may be announced; 0: any; UINT64_MAX: none;
-			    * DIRECTORY_DELEGATED: any of a delegate */
+	uint64_t reserved; /* the only generation that may be announced; 0: any; UINT64_MAX: none */
 	uint32_t copies_count, waiters_count;
 	uint32_t arriving;   /* copies in transfer, PARTIAL or by value */
 	uint64_t generation; /* 0: no node has it, there are only waiters */
@@ -230,9 +227,6 @@ void directory_removed(struct directory *d, struct removal *removal);
  * Copies on dead nodes stay. *before: the last generation, or 0. Returns 0, -EEXIST (there is such
  * an object), -EAGAIN (directory_taken), -ENOSPC. */
 int directory_reserve(struct directory *d, const struct object_id *id, uint64_t *before);
-/* Reserves for a delegate: the latest generation that it announces counts. Present copies stay, as
- * does a reservation. */
-int directory_reserve_delegated(struct directory *d, const struct object_id *id, uint64_t *before);
 /* Only that generation may be announced under a reserved id; ends any other. */
 void directory_reserve_for(struct directory *d, const struct object_id *id, uint64_t generation);
 /* No generation may be announced any more. */

@@ -215,23 +215,6 @@ int directory_reserve(struct directory *d, const struct object_id *id, uint64_t 
 	return 0;
 }
 
-int directory_reserve_delegated(struct directory *d, const struct object_id *id, uint64_t *before)
-{
-	struct entry *e = directory_make(d, id);
-	int error;
-
-	if (!e)
-		return -ENOSPC;
-	error = e->reserved == 0 ? directory_taken(d, e) : 0;
-	if (error)
-		return error;
-	*before = e->generation;
-	if (e->reserved == 0)
-		directory_part_with(d, e);
-	e->reserved = DIRECTORY_DELEGATED;
-	return 0;
-}
-
 void directory_waiters_take(struct directory *d, const struct object_id *id,
 			    void (*take)(void *arg, uint32_t node, uint64_t request), void *arg)
 {

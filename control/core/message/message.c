@@ -46,7 +46,6 @@ const struct object_id *message_id(const struct message *m)
 	case MESSAGE_REDUCED:
 		return &m->reduce.target;
 	case MESSAGE_RECALL:
-	case MESSAGE_PROPOSE:
 		return &m->used.target;
 	default:
 		return NULL;
@@ -102,7 +101,7 @@ void message_copy(struct message *out, const struct message *m, uint8_t *data)
 		memcpy(data, m->reduce.sources, sizeof(struct object_id) * m->reduce.count);
 		out->reduce.sources = (const struct object_id *)(const void *)data;
 	} else if ((m->kind == MESSAGE_USED || m->kind == MESSAGE_COMMIT ||
-		    m->kind == MESSAGE_RECALL || m->kind == MESSAGE_PROPOSE) &&
+		    m->kind == MESSAGE_RECALL) &&
 		   m->used.count > 0) {
 		memcpy(data, m->used.sources, sizeof(struct object_id) * m->used.count);
 		out->used.sources = (const struct object_id *)(const void *)data;

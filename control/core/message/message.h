@@ -19,7 +19,7 @@
 #include "plan.h"
 
 enum {
-	MESSAGE_VERSION = 18,
+	MESSAGE_VERSION = 19,
 	MESSAGE_TEXT_MAX = 255,	  /* bytes, without the terminating zero */
 	MESSAGE_OBJECTS_MAX = 32, /* entries in one OBJECTS message */
 	MESSAGE_UPSTREAMS_MAX = SESSION_UPSTREAMS,
@@ -66,8 +66,7 @@ enum message_kind {
 	MESSAGE_FINISH, /* requester, coordinator -> participant: your object is the result; release
 			 * its last chunk -> REPLY */
 	MESSAGE_RECALL, /* requester -> owner of the target: the reduce has ended so -> REPLY */
-	MESSAGE_PROPOSE, /* delegate -> owner of the target: may this be the result? -> REPLY */
-	MESSAGE_PULL,	 /* participant -> node: send this range of an object -> PULL_REPLY */
+	MESSAGE_PULL,	/* participant -> node: send this range of an object -> PULL_REPLY */
 	MESSAGE_PULL_REPLY,
 	MESSAGE_PUSH,	  /* participant -> participant: a part for your COMBINE; no answer */
 	MESSAGE_KEEP,	  /* owner -> node: hold the second copy of this object -> REPLY */
@@ -363,8 +362,7 @@ struct message_members { /* REDIRECT: digest only */
 enum {				     /* flags */
        MESSAGE_REDUCE_ALLREDUCE = 1, /* all contributors get the result */
        MESSAGE_REDUCE_RESTART = 2,   /* another coordinator had it; no result is agreed to */
-       MESSAGE_REDUCE_DELEGATED = 4, /* the requester coordinates it already (REDUCED, too) */
-       MESSAGE_REDUCE_DEADLINE = 8,  /* deadline_ns and min are set; older nodes refuse this flag */
+       MESSAGE_REDUCE_DEADLINE = 4,  /* deadline_ns and min are set */
 };
 
 /* REDUCE. REDUCED: target; timeout_ns, 0 (answer at once) or UINT64_MAX; asked, 0 if the sender is
@@ -383,13 +381,13 @@ struct message_reduce {
 	const struct object_id *sources;
 };
 
-struct message_used { /* USED; COMMIT, PROPOSE, RECALL (of a failure: no generation, no sources) */
+struct message_used { /* USED; COMMIT, RECALL */
 	struct object_id target;
 	int32_t status; /* 0, or -errno: it has failed */
 	uint64_t generation;
 	char text[MESSAGE_TEXT_MAX + 1];
 	uint64_t asked; /* as in message_reduce */
-	uint32_t node;	/* COMMIT, PROPOSE: its builder, or MESSAGE_NODE_NONE */
+	uint32_t node;	/* COMMIT: its builder, or MESSAGE_NODE_NONE */
 	uint32_t count;
 	const struct object_id *sources;
 	uint32_t present; /* USED, -EAGAIN: sources that are there, first in the list */
@@ -405,12 +403,11 @@ struct message_part {
 	uint32_t stripe; /* VALUES, of a sum: segment whose root the node is */
 };
 
-enum {				      /* flags */
-       MESSAGE_COMBINE_HIDDEN = 1,    /* not the target: it is not announced */
-       MESSAGE_COMBINE_WITHHOLD = 2,  /* no reader gets its last chunk before FINISH, or before a
-				       * COMBINE without this flag */
-       MESSAGE_COMBINE_VALUES = 4,    /* parts come in messages (PUSH, PULL), not in streams */
-       MESSAGE_COMBINE_DELEGATED = 8, /* from a delegate (reduce/coordinator/delegate.c) */
+enum {				     /* flags */
+       MESSAGE_COMBINE_HIDDEN = 1,   /* not the target: it is not announced */
+       MESSAGE_COMBINE_WITHHOLD = 2, /* no reader gets its last chunk before FINISH, or before a
+				      * COMBINE without this flag */
+       MESSAGE_COMBINE_VALUES = 4,   /* parts come in messages (PUSH, PULL), not in streams */
 };
 
 struct message_combine {

@@ -46,7 +46,6 @@ struct planner_request {
 	uint32_t groups, present;	   /* present: contributions in the groups */
 	uint32_t caller;		   /* node that wants the result, or GRAPH_NODE_NONE */
 	bool everyone;			   /* all contributors get the result */
-	bool whole;			   /* one node has to build the target: no segments */
 	bool rate_seen;			   /* the rate of `all` was measured */
 	struct topology_link all;	   /* stands for links that are not known */
 	const struct network *network;	   /* NULL: nothing is known of it */
@@ -115,7 +114,6 @@ extern const struct planner *const planner_table[]; /* all of them, then NULL */
 
 /* Reasons that several planners have. */
 #define PLANNER_ONE_READER "the result is wanted at one node only"
-#define PLANNER_WHOLE	   "one node has to build the whole target"
 #define PLANNER_LATE	   "not all contributions are there, one node's in each slot"
 #define PLANNER_SLOTS	   "too few or too many contributors"
 #define PLANNER_SEGMENTS   "it would take too few or too many segments"

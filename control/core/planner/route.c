@@ -26,8 +26,6 @@ const char *route_unfit(const struct planner *planner, const struct planner_requ
 
 	if (!q->everyone)
 		return PLANNER_ONE_READER;
-	if (q->whole)
-		return PLANNER_WHOLE;
 	if (p < 2 || p > limits->gather_slots_max || p > most)
 		return PLANNER_SLOTS;
 	if (q->groups != p || q->present != q->needed)

@@ -2,7 +2,7 @@
 /* REDUCE, REDUCED. */
 #include <errno.h>
 #include "core/base/text.h"
-#include "core/reduce/coordinator/delegate.h"
+#include "core/reduce/coordinator/wrong.h"
 #include "core/reduce/requester/requester.h"
 #include "core/transfer/fetch.h"
 #include "state.h"
@@ -121,9 +121,6 @@ void session_reduce(struct control *c, struct session *s, const struct session_r
 	session_reduce_get(c, &reduce);
 }
 
-static bool session_reduce_answered(struct control *c, struct call *call,
-				    const struct message *answer);
-
 /* Answers that the reduce runs, with its progress if that is known. */
 static void session_reduce_goes_on(struct control *c, struct wait *w, const struct message_used *m)
 {
@@ -140,22 +137,6 @@ static void session_reduce_goes_on(struct control *c, struct wait *w, const stru
 	waits_end(c, w, -ETIMEDOUT, t.bytes);
 }
 
-/* The shard owner only knows the coordinator: asks that node, once. */
-static bool session_reduce_forward(struct control *c, struct wait *w, const struct node *from,
-				   uint32_t node)
-{
-	struct message m = {.kind = MESSAGE_REDUCED};
-	struct node *n = peers_node(c, node);
-
-	if (w->await.nowait || !n || n == from || !membership_live(n))
-		return false;
-	w->await.nowait = true;
-	m.reduce.target = w->id;
-	w->call = rpc_start(c, n, &m, TABLE_SLOT_NONE, c->config.status_ns, session_reduce_answered,
-			    w);
-	return w->call != NULL;
-}
-
 static bool session_reduce_answered(struct control *c, struct call *call,
 				    const struct message *answer)
 {
@@ -168,9 +149,6 @@ static bool session_reduce_answered(struct control *c, struct call *call,
 	used = (struct message_used){.node = MESSAGE_NODE_NONE};
 	if (!answer)
 		session_reduce_goes_on(c, w, &used);
-	else if (answer->used.status == -EAGAIN &&
-		 session_reduce_forward(c, w, call->node, answer->used.node))
-		return false;
 	else if (answer->used.status == -EAGAIN)
 		session_reduce_goes_on(c, w, &answer->used);
 	else if (answer->used.status != -ENOENT)

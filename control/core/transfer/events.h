@@ -20,8 +20,6 @@ struct transfer_ops {
 	/* Whether a participant or a creation of this node has not completed the object, or
 	 * withholds its last chunk. */
 	bool (*unfinished)(const struct object *o);
-	/* Whether the object is the target of a reduce that this node coordinates. */
-	bool (*made_here)(struct control *c, const struct object_id *id);
 };
 
 #endif

@@ -9,8 +9,6 @@ enum {
 	FETCH_ATTEMPTS = 5, /* times that the pause before the next GET doubles */
 };
 
-#define FETCH_ANSWER_NS UINT64_C(10000000) /* within which the directory answers */
-
 static void fetch_fire(struct control *c, struct timer *t);
 
 void fetches_carve(struct fetches *f, struct arena *a, const struct control_config *config)
@@ -65,8 +63,6 @@ struct fetch *fetch_get(struct control *c, const struct object_id *id, bool defe
 	f->deferrable = deferrable;
 	fetch_ask(c, f);
 	f->deferrable = false; /* a repeated GET has lost a holder, or time */
-	if (c->transfer->ops->made_here(c, id))
-		fetch_timer(c, f, FETCH_ANSWER_NS);
 	return f;
 }
 
@@ -342,24 +338,6 @@ void fetch_connect(struct control *c, struct fetch *f, struct node *holder)
 	upstream_start(c, d, holder);
 }
 
-void fetch_found(struct control *c, const struct message_got *got, bool retry)
-{
-	struct idmap_node *n = idmap_find(&c->transfer->fetches.by_id, &got->id);
-	struct fetch *f = n ? idmap_item(n, struct fetch, by_id) : NULL;
-
-	if (!f || f->generation > got->generation || peers_node(c, got->holder) == c->cluster->self)
-		return;
-	if ((f->generation == 0 || f->generation == got->generation) &&
-	    (!retry || f->state != FETCH_ASK || c->now_ns - f->asked_ns < FETCH_ANSWER_NS))
-		return;
-	rpc_cancel(c, f->call);
-	f->call = NULL;
-	if (placement_place(c, f, got))
-		return;
-	fetch_connect(c, f, peers_node(c, got->holder));
-	announce_object(c, f->slot);
-}
-
 bool fetch_wants(struct control *c, const struct link *l)
 {
 	list_each(i, after, &c->transfer->fetches.active)
@@ -411,8 +389,6 @@ static void fetch_fire(struct control *c, struct timer *t)
 			fetch_rest(c, f);
 		break;
 	case FETCH_ASK:
-		if (!f->answered && c->transfer->ops->made_here(c, &f->by_id.id))
-			break;
 		rpc_cancel(c, f->call);
 		fetch_ask(c, f);
 		break;

@@ -234,9 +234,6 @@ struct call *fetch_question(struct control *c, struct fetch *f, uint32_t why, ui
 			    uint64_t timeout_ns, call_end *end);
 /* Asks the directory for a holder. */
 void fetch_ask(struct control *c, struct fetch *f);
-/* This node knows a holder without the directory. A fetch of an earlier generation moves there at
- * once; retry: so does one that has waited for the owner's answer for a while. */
-void fetch_found(struct control *c, const struct message_got *got, bool retry);
 /* Has that node feed all missing chunks. */
 void fetch_connect(struct control *c, struct fetch *f, struct node *holder);
 

@@ -114,7 +114,6 @@ static void trace_body(const struct message *m)
 	case MESSAGE_USED:
 	case MESSAGE_COMMIT:
 	case MESSAGE_RECALL:
-	case MESSAGE_PROPOSE:
 		trace_object(&m->used.target, m->used.generation);
 		fprintf(stderr, " status %d %s", m->used.status, m->used.text);
 		break;

@@ -107,8 +107,6 @@ static void full_swarm_open(struct full_swarm *s, uint64_t seed, uint32_t nodes)
 	config.grid_slots = 3; /* few sources, and yet a grid */
 	if (!c->reduces)
 		config.tombstones = FULL_TABLE_SLOTS; /* what a table keeps for the next control */
-	if (c->reduces && seed % 2)
-		config.delegate_bytes = OBJECT_INLINE_MAX; /* requesters coordinate */
 	if (c->wide) {
 		count = nodes || c->split_ppm || count < WIDE_NODES_MAX ? count : WIDE_NODES_MAX;
 		link.rate_bps = rates[1 + prng_below(p, 2)] * 1000000;

@@ -628,7 +628,6 @@ static void a_reservation_tells_what_was_there(void **state)
 	assert_int_equal(before, 77);
 	directory_node_down(&f->d, 1);
 	assert_int_equal(directory_reserve(&f->d, &id, &before), -EAGAIN);
-	assert_int_equal(directory_reserve_delegated(&f->d, &id, &before), -EAGAIN);
 	assert_int_equal(before, 77);
 	directory_node_dead(&f->d, 1, true);
 	assert_int_equal(directory_reserve(&f->d, &id, &before), 0);

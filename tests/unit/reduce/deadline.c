@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduces with a deadline: what is there then is the result, if it is enough. Whole nodes, also
- * those where the node that asks coordinates (control_delegation.h: five sources, of nodes 0 to 4).
- */
+/* Reduces with a deadline: what is there then is the result, if it is enough. Whole
+ * nodes (control_reduces.h: five sources, of nodes 0 to 4). */
 #include <errno.h>
-#include "fixtures/control_delegation.h"
+#include "fixtures/control_reduces.h"
 
 enum { LEAST = 2, EVERY = (1 << SOURCES) - 1 };
 
@@ -11,20 +10,16 @@ enum { LEAST = 2, EVERY = (1 << SOURCES) - 1 };
 
 static const uint64_t sizes[] = {0, 1024, SIZE}; /* added up by the directory; streamed */
 
-/* delegated: the requester coordinates. */
-static struct world *begin(bool delegated, uint32_t sources, uint64_t size, uint32_t op,
-			   uint32_t flags, int64_t timeout_ns)
+static struct world *begin(uint32_t sources, uint64_t size, uint32_t op, uint32_t flags,
+			   int64_t timeout_ns)
 {
 	const struct session_reduction by_then = {.op = op,
 						  .dtype = REDUCE_U32,
 						  .count = SOURCES,
 						  .min = LEAST,
 						  .deadline_ns = AT_NS};
-	struct world *w = delegating(0);
+	struct world *w = reducing(0);
 
-	if (!delegated)
-		for (uint32_t i = 0; i < NODES; i++)
-			w->node[i].core->config.delegate_bytes = UINT64_MAX;
 	for (uint32_t i = 0; i < sources; i++) {
 		char name[8];
 
@@ -62,10 +57,10 @@ static void goes_on(struct world *w)
 /* No sooner and not much later than at T, and with what was there, not with what came later. */
 static void what_is_there_then_is_the_result(void **state)
 {
-	for (uint32_t k = 0; k < 9; k++) {
+	for (uint32_t k = 0; k < 6; k++) {
 		uint64_t size = sizes[k % 3], begun_ns;
-		uint32_t flags = k >= 6 ? SESSION_FLAG_ALLREDUCE : 0;
-		struct world *w = begin(k >= 3 && k < 6, 3, size, REDUCE_SUM, flags, -1);
+		uint32_t flags = k >= 3 ? SESSION_FLAG_ALLREDUCE : 0;
+		struct world *w = begin(3, size, REDUCE_SUM, flags, -1);
 		int status;
 
 		begun_ns = w->now_ns;
@@ -81,9 +76,9 @@ static void what_is_there_then_is_the_result(void **state)
 
 static void all_that_come_before_end_the_wait(void **state)
 {
-	for (uint32_t k = 0; k < 6; k++) {
-		uint64_t size = sizes[k % 3];
-		struct world *w = begin(k >= 3, SOURCES, size, REDUCE_SUM, 0, -1);
+	for (uint32_t k = 0; k < 3; k++) {
+		uint64_t size = sizes[k];
+		struct world *w = begin(SOURCES, size, REDUCE_SUM, 0, -1);
 		uint64_t begun_ns = w->now_ns;
 		int status;
 
@@ -96,9 +91,9 @@ static void all_that_come_before_end_the_wait(void **state)
 
 static void fewer_are_waited_for(void **state)
 {
-	for (uint32_t k = 0; k < 6; k++) {
-		uint64_t size = sizes[k % 3], begun_ns;
-		struct world *w = begin(k >= 3, LEAST - 1, size, REDUCE_SUM, 0, -1);
+	for (uint32_t k = 0; k < 3; k++) {
+		uint64_t size = sizes[k], begun_ns;
+		struct world *w = begin(LEAST - 1, size, REDUCE_SUM, 0, -1);
 		int status;
 
 		world_run(w, AT_NS + WORLD_SECOND);
@@ -115,9 +110,9 @@ static void fewer_are_waited_for(void **state)
 /* Until its own time is over; the words name what misses, and how many must be there. */
 static void the_time_ends_that(void **state)
 {
-	for (uint32_t k = 0; k < 6; k++) {
-		struct world *w = begin(k >= 3, LEAST - 1, sizes[k % 3], REDUCE_SUM, 0,
-					(int64_t)(AT_NS + WORLD_SECOND));
+	for (uint32_t k = 0; k < 3; k++) {
+		struct world *w =
+			begin(LEAST - 1, sizes[k], REDUCE_SUM, 0, (int64_t)(AT_NS + WORLD_SECOND));
 		struct world_reply *a = world_wait(w, CALLER, ask(w, CALLER), LONG);
 
 		assert_non_null(a);
@@ -132,7 +127,7 @@ static void the_time_ends_that(void **state)
 static void an_average_counts_those_that_are_in_it(void **state)
 {
 	for (uint32_t k = 1; k < 3; k++) {
-		struct world *w = begin(false, 3, sizes[k], REDUCE_AVG, 0, -1);
+		struct world *w = begin(3, sizes[k], REDUCE_AVG, 0, -1);
 		uint32_t sum = 0, one, got;
 		const uint8_t *bytes;
 		uint64_t size;
@@ -154,22 +149,20 @@ static void an_average_counts_those_that_are_in_it(void **state)
 /* A source that was there and is lost before T is not in it. */
 static void what_is_lost_before_is_not_in_it(void **state)
 {
-	for (int delegated = 0; delegated < 2; delegated++) {
-		struct world *w = begin(delegated, 3, SIZE, REDUCE_SUM, 0, -1);
+	struct world *w = begin(3, SIZE, REDUCE_SUM, 0, -1);
 
-		world_run(w, 200 * WORLD_MS);
-		world_kill_node(w, 1);
-		ended_with(w, SIZE, 5);
-		nothing_is_left(w);
-	}
+	world_run(w, 200 * WORLD_MS);
+	world_kill_node(w, 1);
+	ended_with(w, SIZE, 5);
+	nothing_is_left(w);
 }
 
 /* The next coordinator counts to the same T, and has no more patience after it. */
 static void the_coordinator_dies_before(void **state)
 {
-	for (uint32_t k = 0; k < 6; k++) {
-		uint64_t size = sizes[k % 3], begun_ns;
-		struct world *w = begin(k >= 3, 3, size, REDUCE_SUM, 0, -1);
+	for (uint32_t k = 0; k < 3; k++) {
+		uint64_t size = sizes[k], begun_ns;
+		struct world *w = begin(3, size, REDUCE_SUM, 0, -1);
 		int status;
 
 		begun_ns = w->now_ns;
@@ -182,15 +175,14 @@ static void the_coordinator_dies_before(void **state)
 	}
 }
 
-/* The requester coordinated it, and dies: the owner restarts it, to the same T. */
+/* The owner keeps to the same T. */
 static void the_requester_dies_before(void **state)
 {
-	struct world *w = begin(true, 3, SIZE, REDUCE_SUM, 0, -1);
+	struct world *w = begin(3, SIZE, REDUCE_SUM, 0, -1);
 	uint64_t begun_ns = w->now_ns;
 	int status;
 
 	world_run(w, 200 * WORLD_MS);
-	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
 	world_kill_node(w, CALLER);
 	assert_int_equal(told(w, 0, ask(w, 0), &status), 7);
 	assert_in_range(w->now_ns - begun_ns, AT_NS - 10 * WORLD_MS, AT_NS + CERTAIN_NS);
@@ -202,9 +194,9 @@ static void the_requester_dies_before(void **state)
  * node counts from the start again. */
 static void the_control_of_the_requester_restarts(void **state)
 {
-	for (uint32_t k = 0; k < 6; k++) {
-		uint64_t size = sizes[k % 3], begun_ns;
-		struct world *w = begin(k >= 3, 3, size, REDUCE_SUM, 0, -1);
+	for (uint32_t k = 0; k < 3; k++) {
+		uint64_t size = sizes[k], begun_ns;
+		struct world *w = begin(3, size, REDUCE_SUM, 0, -1);
 		struct session_reduction rest = {
 			.op = REDUCE_SUM, .dtype = REDUCE_U32, .count = SOURCES, .min = LEAST};
 		int status;
@@ -225,7 +217,7 @@ static void the_control_of_the_requester_restarts(void **state)
 /* It is decided, and one that was needed is lost: what came later takes its place. */
 static void what_came_later_is_a_reserve(void **state)
 {
-	struct world *w = delegating(0);
+	struct world *w = reducing(0);
 	const struct session_reduction by_then = {.op = REDUCE_SUM,
 						  .dtype = REDUCE_U32,
 						  .count = SOURCES,
@@ -237,7 +229,7 @@ static void what_came_later_is_a_reserve(void **state)
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, by_then, 0, -1), 0);
 	world_run(w, AT_NS + SOON_NS);
 	goes_on(w);
-	assert_int_equal(at(w, CALLER)->want.num, 4);
+	assert_int_equal(at(w, OWNER)->want.num, 4);
 	put_source(w, 4);
 	world_run(w, SOON_NS);
 	world_kill_node(w, SLOW);
@@ -248,7 +240,7 @@ static void what_came_later_is_a_reserve(void **state)
 /* As far as it is, before T and after it. */
 static void how_far_it_is(void **state)
 {
-	struct world *w = begin(false, LEAST - 1, SIZE, REDUCE_SUM, 0, -1);
+	struct world *w = begin(LEAST - 1, SIZE, REDUCE_SUM, 0, -1);
 	struct session_request r = world_request(SESSION_REDUCED, target);
 	struct world_reply *a;
 

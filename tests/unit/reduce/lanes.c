@@ -184,9 +184,6 @@ static void the_last_chunk_is_held(void **state)
 		uint32_t at = 0;
 
 		before_last = SIZE - SIZE % w->node[0].core->dataplane.chunk_bytes;
-		for (uint32_t i = 0; i < 4;
-		     i++) /* a requester that builds it itself agrees at once */
-			w->node[i].core->config.delegate_bytes = UINT64_MAX;
 		begin(w, 4, 4, flags);
 		assert_true(world_until(w, is_built, &at, WAIT_S * WORLD_SECOND));
 		assert_int_equal(readable(w, at), before_last);

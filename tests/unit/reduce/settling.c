@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The owner of a target dies that has made a result without the requester's agreement, and the next
  * owner is asked before it has heard of that. */
-#include "fixtures/control_delegation.h"
+#include "fixtures/control_reduces.h"
 
 enum { NEXT = 0, SMALL = 48 << 10 };
-
-static struct world *coordinating(void)
-{
-	struct world *w = delegating(NEXT);
-
-	for (uint32_t i = 0; i < NODES; i++)
-		w->node[i].core->config.delegate_bytes = UINT64_MAX;
-	return w;
-}
 
 static bool is_kept(struct world *w, void *arg)
 {
@@ -49,7 +40,7 @@ static void all_have(struct world *w, uint64_t size, uint64_t set)
 /* The requester was out of reach, and the result made without it. */
 static void the_requester_was_taken_for_dead(void **state)
 {
-	struct world *w = coordinating();
+	struct world *w = reducing(NEXT);
 	struct session_request source;
 	uint32_t others, owns, holder;
 	int status;
@@ -110,7 +101,7 @@ static uint32_t keeps_no_source(struct world *w)
  * being slower. */
 static void it_was_made_of_values(void **state)
 {
-	struct world *w = coordinating();
+	struct world *w = reducing(NEXT);
 	uint32_t holder = keeps_no_source(w);
 	struct session_request get = world_request(SESSION_GET, target);
 	struct fanout_link *link = &w->node[NEXT].core->cluster->links.all;

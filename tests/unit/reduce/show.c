@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What others see of a reduce whose target is not there, and how it is cancelled: coordinated by
- * the shard owner of the target, which knows no source yet, or by the node that has asked for it.
- */
-#include "fixtures/control_delegation.h"
+/* What others see of a reduce whose target is not there, and how it is cancelled: when no source is
+ * known yet, and when one is missing. */
+#include "fixtures/control_reduces.h"
 #include "rpc/mailbox.h"
 
 enum { READER = 1 };
 
-/* One source is missing at least; present: those that are there. */
-static struct world *pending(bool delegated, int64_t timeout_ns)
+/* Some sources are there, or none. */
+static struct world *pending(bool some, int64_t timeout_ns)
 {
 	struct world *w;
 
-	if (delegated)
+	if (some)
 		return half_way(SLOW, 0, timeout_ns);
-	w = delegating(0);
+	w = reducing(0);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, timeout_ns), 0);
 	world_run(w, 15 * WORLD_MS);
-	assert_true(at(w, OWNER)->state != REDUCE_DELEGATED);
 	return w;
 }
 
@@ -74,8 +72,8 @@ static int stated(struct world *w, uint32_t node, struct session_object *out)
 
 static void it_is_listed_and_its_id_is_taken(void **state)
 {
-	for (int delegated = 0; delegated < 2; delegated++) {
-		struct world *w = pending(delegated, -1);
+	for (int some = 0; some < 2; some++) {
+		struct world *w = pending(some, -1);
 		struct session_object object = {0};
 		struct session_request r = world_request(SESSION_CREATE, target);
 		char node[16];
@@ -90,7 +88,7 @@ static void it_is_listed_and_its_id_is_taken(void **state)
 		a = ended(w, READER, world_send(w, READER, 0, &r));
 		assert_int_equal(a.status, -EEXIST);
 		assert_non_null(strstr(a.text, "a reduce makes an object of this id"));
-		snprintf(node, sizeof(node), "node %u", delegated ? CALLER : OWNER);
+		snprintf(node, sizeof(node), "node %u", OWNER);
 		assert_non_null(strstr(a.text, node));
 		a = ended(w, READER, get_send(w, 0));
 		assert_int_equal(a.status, -ENOENT);
@@ -102,23 +100,21 @@ static void it_is_listed_and_its_id_is_taken(void **state)
 
 static void how_far_it_is_can_be_asked(void **state)
 {
-	for (int delegated = 0; delegated < 2; delegated++) {
-		struct world *w = pending(delegated, -1);
+	for (int some = 0; some < 2; some++) {
+		struct world *w = pending(some, -1);
 		char words[64];
 		struct session_reply a;
 
 		world_run(w, 3 * WORLD_SECOND);
-		snprintf(words, sizeof(words), "; node %u coordinates it, for 3 s",
-			 delegated ? CALLER : OWNER);
+		snprintf(words, sizeof(words), "; node %u coordinates it, for 3 s", OWNER);
 		for (uint32_t node = 0; node < NODES; node++) {
 			struct session_request r = world_request(SESSION_REDUCED, target);
 
 			r.timeout_ns = 0;
 			a = ended(w, node, world_send(w, node, 0, &r));
 			assert_int_equal(a.status, -ETIMEDOUT);
-			assert_non_null(
-				strstr(a.text, delegated ? "3 of 4 sources are there, missing "
-							 : "0 of 4 sources are there"));
+			assert_non_null(strstr(a.text, some ? "3 of 4 sources are there, missing "
+							    : "0 of 4 sources are there"));
 			assert_non_null(strstr(a.text, words));
 		}
 		world_free(w);
@@ -138,9 +134,9 @@ static unsigned listed(const struct session_sources *page)
 
 static void its_sources_can_be_listed(void **state)
 {
-	for (int delegated = 0; delegated < 2; delegated++) {
-		struct world *w = pending(delegated, -1);
-		unsigned there = delegated ? (1u << SLOW) - 1 : 0, all = (1u << SOURCES) - 1;
+	for (int some = 0; some < 2; some++) {
+		struct world *w = pending(some, -1);
+		unsigned there = some ? (1u << SLOW) - 1 : 0, all = (1u << SOURCES) - 1;
 
 		for (uint32_t node = 0; node < NODES; node++) {
 			struct session_request r = world_request(SESSION_REDUCED, target);
@@ -176,7 +172,7 @@ static void a_list_of_sources_that_lies_is_refused(void **state)
 	} row[] = {
 		{MESSAGE_USED, -EAGAIN, 0, 0},		{MESSAGE_USED, -EAGAIN, 3, 0},
 		{MESSAGE_USED, -EAGAIN, 4, -EBADMSG},	{MESSAGE_USED, 0, 1, -EBADMSG},
-		{MESSAGE_COMMIT, -EAGAIN, 1, -EBADMSG}, {MESSAGE_PROPOSE, -EAGAIN, 1, -EBADMSG},
+		{MESSAGE_COMMIT, -EAGAIN, 1, -EBADMSG},
 	};
 
 	for (uint32_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
@@ -199,8 +195,8 @@ static void a_list_of_sources_that_lies_is_refused(void **state)
 
 static void a_delete_cancels_it(void **state)
 {
-	for (int delegated = 0; delegated < 2; delegated++) {
-		struct world *w = pending(delegated, -1);
+	for (int some = 0; some < 2; some++) {
+		struct world *w = pending(some, -1);
 		struct session_request r = world_request(SESSION_DELETE, target);
 		struct session_object object;
 		uint32_t seq = get_send(w, -1);
@@ -222,8 +218,8 @@ static void a_delete_cancels_it(void **state)
 
 static void who_waits_hears_why_it_failed(void **state)
 {
-	for (int delegated = 0; delegated < 2; delegated++) {
-		struct world *w = pending(delegated, 2 * WORLD_SECOND);
+	for (int some = 0; some < 2; some++) {
+		struct world *w = pending(some, 2 * WORLD_SECOND);
 		uint32_t seq = get_send(w, 5 * WORLD_SECOND);
 		struct session_reply a = ended(w, READER, seq);
 

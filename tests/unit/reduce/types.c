@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sources of a reduce have one type, shape and size, and the request asks for that type; what
  * differs is named at once, at all who wait. Whole nodes, also those where the node that asks
- * coordinates (control_delegation.h). */
+ * coordinates (control_reduces.h). */
 #include <errno.h>
-#include "fixtures/control_delegation.h"
+#include "core/reduce/coordinator/wrong.h"
+#include "fixtures/control_reduces.h"
 #include "internal/array_meta.h"
 
 enum { READER = OWNER };
@@ -42,16 +43,6 @@ static void put_typed(struct world *w, uint32_t i, const struct array_meta *a, u
 	assert_int_equal(world_call(w, i, 0, &seal, LONG)->reply.status, 0);
 }
 
-static struct world *begin(bool delegated)
-{
-	struct world *w = delegating(0);
-
-	if (!delegated)
-		for (uint32_t i = 0; i < NODES; i++)
-			w->node[i].core->config.delegate_bytes = UINT64_MAX;
-	return w;
-}
-
 static struct session_reduction of_type(uint32_t dtype)
 {
 	return (struct session_reduction){.op = REDUCE_SUM, .dtype = dtype, .count = SOURCES};
@@ -79,9 +70,8 @@ static void refused(const struct array_meta *usual, uint64_t usual_size,
 		    const struct array_meta *odd, uint64_t odd_size, uint32_t dtype,
 		    const char *const words[], unsigned count)
 {
-	for (uint32_t k = 0; k < 4; k++) {
-		bool delegated = k & 1, late = k & 2;
-		struct world *w = begin(delegated);
+	for (int late = 0; late < 2; late++) {
+		struct world *w = reducing(0);
 		struct session_request get = world_request(SESSION_GET, target);
 		struct session_request end = world_request(SESSION_REDUCED, target);
 		uint32_t asked, got, ended;
@@ -167,7 +157,7 @@ static void bytes_among_arrays_are_named(void **state)
 static void refused_at_once(const struct array_meta *a, uint64_t size, uint32_t dtype,
 			    const char *const words[], unsigned count)
 {
-	struct world *w = begin(false);
+	struct world *w = reducing(0);
 	uint32_t asked;
 
 	for (uint32_t i = 0; i < SOURCES; i++)
@@ -194,10 +184,10 @@ static void a_request_asks_for_the_type_of_the_arrays(void **state)
 /* Without a dtype, too; on each way to the result, and with a source that says nothing. */
 static void the_result_is_described_as_its_sources(void **state)
 {
-	for (uint32_t k = 0; k < 16; k++) {
+	for (uint32_t k = 0; k < 8; k++) {
 		uint64_t count = elements[k & 1];
 		struct array_meta a = array_of(REDUCE_U32, 2, count / 2), back;
-		struct world *w = begin(k & 2);
+		struct world *w = reducing(0);
 		struct session_request get = world_request(SESSION_GET, target);
 		struct session_request stat = world_request(SESSION_STAT, target);
 		struct object_meta told;
@@ -205,10 +195,10 @@ static void the_result_is_described_as_its_sources(void **state)
 
 		get.timeout_ns = LONG;
 		for (uint32_t i = 0; i < SOURCES; i++)
-			put_typed(w, i, k & 8 && i == 2 ? NULL : &a, 4 * count);
+			put_typed(w, i, k & 4 && i == 2 ? NULL : &a, 4 * count);
 		assert_int_equal(world_reduce(w, CALLER, 0, target, ids,
-					      of_type(k & 8 ? REDUCE_U32 : 0),
-					      k & 4 ? SESSION_FLAG_ALLREDUCE : 0, -1),
+					      of_type(k & 4 ? REDUCE_U32 : 0),
+					      k & 2 ? SESSION_FLAG_ALLREDUCE : 0, -1),
 				 0);
 		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), SOURCES);
 		for (uint32_t i = 0; i < NODES; i++) {
@@ -238,7 +228,7 @@ static void participants_ask_for_the_same(void **state)
 		struct session_reduction first = of_type(REDUCE_F32), second = first;
 		struct session_request end = world_request(SESSION_REDUCED, target);
 		const char *types[] = {"f32", "i32"}, *ops[] = {"sum", "max"};
-		struct world *w = begin(false);
+		struct world *w = reducing(0);
 		uint32_t one, two;
 
 		if (k)
@@ -261,7 +251,7 @@ static void participants_ask_for_the_same(void **state)
 static void another_request_is_refused_alone(void **state)
 {
 	struct session_reduction less = of_type(REDUCE_F32);
-	struct world *w = begin(false);
+	struct world *w = reducing(0);
 	uint32_t two;
 
 	less.count = SOURCES - 1;

@@ -132,7 +132,6 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 		m.reduce.target = id;
 		m.reduce.asked = 5;
 		m.reduce.timeout_ns = UINT64_MAX;
-		m.reduce.flags = MESSAGE_REDUCE_DELEGATED;
 		break;
 	case MESSAGE_ANNOUNCED:
 		m.announced = (struct message_announced){UINT64_MAX, 5};
@@ -140,7 +139,6 @@ static struct message sample_reduce(uint32_t kind, struct object_id id)
 	case MESSAGE_USED:
 	case MESSAGE_COMMIT:
 	case MESSAGE_RECALL:
-	case MESSAGE_PROPOSE:
 		m.used = (struct message_used){id, -ETIMEDOUT, 9, "too late", 5, 7, 3, sources, 0};
 		break;
 	case MESSAGE_COMBINE:
@@ -763,14 +761,9 @@ static void fields_out_of_bounds_are_refused(void **state)
 	REFUSED(MESSAGE_USED, used.node, NODES_MAX);
 	REFUSED(MESSAGE_COMMIT, used.generation, 0);
 	REFUSED(MESSAGE_COMMIT, used.count, 0);
-	REFUSED(MESSAGE_PROPOSE, used.generation, 0);
-	REFUSED(MESSAGE_PROPOSE, used.count, 0);
 	REFUSED(MESSAGE_RECALL, used.generation, MESSAGE_GENERATION_MAX + 1);
 	REFUSED(MESSAGE_RECALL, used.count, 0);
-	REFUSED(MESSAGE_RECALL, used.status, -EREMOTE);
-	REFUSED(MESSAGE_RECALL, used.status, -EAGAIN);
-	REFUSED(MESSAGE_RECALL, used.status, -ENOENT);
-	REFUSED(MESSAGE_RECALL, used.generation, 0); /* of a failure, but with sources */
+	REFUSED(MESSAGE_RECALL, used.generation, 0);
 	REFUSED(MESSAGE_COMBINE, combine.generation, 0);
 	REFUSED(MESSAGE_COMBINE, combine.size, 0);
 	REFUSED(MESSAGE_COMBINE, combine.size, 1408);

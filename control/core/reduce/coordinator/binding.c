@@ -109,18 +109,16 @@ static void reduce_groups(struct control *c, struct reduce *r, struct planner_re
 
 static void reduce_request_plan(struct control *c, struct reduce *r, struct planner_request *q)
 {
-	*q = (struct planner_request){
-		.size = r->from.size,
-		.chunk_bytes = r->from.chunk_bytes,
-		.needed = r->want.num,
-		.group = c->coordinator->reduces.group,
-		.caller = r->want.caller,
-		.everyone = r->want.flags & MESSAGE_REDUCE_ALLREDUCE,
-		.whole = r->delegated.is_delegate, /* the owner answers the target's GETs */
-		.rate_seen = c->cluster->links.all.rate_seen,
-		.all = topology_known(c->config.network, reduce_links_all(c)),
-		.network = c->config.network,
-		.limits = &c->coordinator->reduces.limits};
+	*q = (struct planner_request){.size = r->from.size,
+				      .chunk_bytes = r->from.chunk_bytes,
+				      .needed = r->want.num,
+				      .group = c->coordinator->reduces.group,
+				      .caller = r->want.caller,
+				      .everyone = r->want.flags & MESSAGE_REDUCE_ALLREDUCE,
+				      .rate_seen = c->cluster->links.all.rate_seen,
+				      .all = topology_known(c->config.network, reduce_links_all(c)),
+				      .network = c->config.network,
+				      .limits = &c->coordinator->reduces.limits};
 	reduce_groups(c, r, q, c->coordinator->reduces.group);
 }
 
@@ -196,8 +194,6 @@ void reduce_plan(struct control *c, struct reduce *r)
 	struct planner_choice choice;
 
 	reduce_request_plan(c, r, q);
-	if (r->from.sized && reduce_delegate(c, r))
-		return;
 	r->state = REDUCE_RUNNING;
 	reduce_accept(c, r);
 	if (!r->from.sized) /* no source is known yet: the first one says how large they are */

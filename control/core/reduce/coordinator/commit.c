@@ -3,13 +3,12 @@
  * The commit of a reduce. The set of sources is fixed before a node has all bytes of the target:
  * participants withhold the last chunk. When the first of them has the rest, the requester is asked
  * (COMMIT). It agrees to one result only, from whichever coordinator, and sends FINISH itself, so
- * that the result survives the coordinator. A delegate asks the shard owner instead (PROPOSE). When
- * the requester is dead, the coordinator decides. Called by repair.c, receivers.c and watchdog.c.
+ * that the result survives the coordinator. When the requester is dead, the coordinator decides.
+ * Called by repair.c, receivers.c and watchdog.c.
  */
 #include <errno.h>
 #include "core/directory/state.h"
 #include "state.h"
-#include "events.h"
 
 static const char commit_lost[] =
 	"its result was lost with the node that had just made it: reduce again";
@@ -101,11 +100,6 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	struct reduce *r = call->owner;
 	int32_t status = answer->reply.status; /* no deadline: never NULL */
 
-	if (r->delegated.is_delegate) {
-		r->commit.call = NULL;
-		reduce_delegate_answered(c, r, status);
-		return false;
-	}
 	if (status == -EAGAIN) /* it does not know the coordinator yet */
 		return true;
 	r->commit.call = NULL;
@@ -116,38 +110,12 @@ static bool commit_answered(struct control *c, struct call *call, const struct m
 	return false;
 }
 
-/* The node that decides whether it may be the result. */
-static struct node *commit_judge(struct control *c, const struct reduce *r)
-{
-	return r->delegated.is_delegate ? ownership_shard(c, &r->by_id.id)
-					: peers_node(c, r->want.caller);
-}
-
-/* A delegate has become the shard owner. As in delegate_proposed, it does not agree to a result
- * that may contradict the earlier owner's decision, or that is lost. Returns whether the commit
- * must wait, or has ended. */
-static bool commit_put_off(struct control *c, struct reduce *r)
-{
-	const struct message_used used = {.target = r->by_id.id, .asked = r->want.asked};
-	int32_t status;
-
-	if (!r->delegated.kept || directory_has_complete(&c->directory->shard, &r->by_id.id))
-		return false;
-	status = reduce_delegate_settled(c, &r->by_id.id, c->cluster->self,
-					 peers_node(c, r->commit.holder));
-	if (status != -ESTALE)
-		return status == -EAGAIN;
-	reduce_give_way(c, r);
-	c->coordinator->ops->refused(c, &used);
-	return true;
-}
-
 /* An earlier coordinator may have made a result without the requester's agreement: from small
  * values, or because it believed that the requester was dead. A holder may announce that result
  * soon. */
 static bool commit_too_early(struct control *c, const struct reduce *r)
 {
-	if (r->delegated.is_delegate || !ownership_settling(c, &r->by_id.id))
+	if (!ownership_settling(c, &r->by_id.id))
 		return false;
 	return r->from.size <= OBJECT_INLINE_MAX ||
 	       (peers_node(c, r->want.caller)->died && !ownership_constant(c, &r->by_id.id));
@@ -155,15 +123,15 @@ static bool commit_too_early(struct control *c, const struct reduce *r)
 
 static void commit_ask(struct control *c, struct reduce *r)
 {
-	struct message m = {.kind = r->delegated.is_delegate ? MESSAGE_PROPOSE : MESSAGE_COMMIT};
+	struct message m = {.kind = MESSAGE_COMMIT};
 
-	if (commit_too_early(c, r) || commit_put_off(c, r)) /* the watchdog calls again */
+	if (commit_too_early(c, r)) /* the watchdog calls again */
 		return;
 	m.used.target = r->by_id.id;
 	m.used.asked = r->want.asked; /* the rest: reduce_fill_commit */
 	m.used.node = r->commit.holder;
-	r->commit.call = rpc_start(c, commit_judge(c, r), &m, TABLE_SLOT_NONE, UINT64_MAX,
-				   commit_answered, r);
+	r->commit.call = rpc_start(c, peers_node(c, r->want.caller), &m, TABLE_SLOT_NONE,
+				   UINT64_MAX, commit_answered, r);
 }
 
 void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
@@ -186,15 +154,13 @@ void reduce_commit(struct control *c, struct reduce *r, uint32_t node)
 	/* A source that arrives now is too late. It must not end the reduce. */
 	for (uint32_t i = 0; i < r->from.count; i++)
 		reduce_unlocate(c, &r->from.source[i]);
-	if (r->delegated.is_delegate)
-		reduce_delegate_done(c, r);
 	commit_ask(c, r);
 }
 
 void reduce_commit_look(struct control *c, struct reduce *r)
 {
-	const struct node *n = r->state == REDUCE_COMMITTING ? commit_judge(c, r)
-							     : peers_node(c, r->commit.holder);
+	const struct node *n =
+		peers_node(c, r->state == REDUCE_COMMITTING ? r->want.caller : r->commit.holder);
 
 	if (r->state == REDUCE_COMMITTED && r->out.finished)
 		return;
@@ -202,13 +168,13 @@ void reduce_commit_look(struct control *c, struct reduce *r)
 		commit_look_for_copies(c, r);
 		return;
 	}
-	if (r->delegated.is_delegate || (n && membership_live(n))) {
+	if (n && membership_live(n)) {
 		if (r->commit.call)
 			return;
 		/* no call was free: try again */
 		if (r->state == REDUCE_COMMITTED)
 			reduce_commit_finish(c, r, r->commit.holder);
-		else if (c->now_ns >= r->commit.ask_ns)
+		else
 			commit_ask(c, r);
 		return;
 	}

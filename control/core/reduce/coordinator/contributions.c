@@ -119,7 +119,7 @@ static bool reduce_takes(struct control *c, struct reduce *r, struct reduce_sour
 	r->from.sized = true;
 	r->from.size = got->size;
 	r->from.chunk_bytes = got->chunk_bytes;
-	r->sum.small = !r->delegated.is_delegate && r->from.size <= r->sum.value_max;
+	r->sum.small = r->from.size <= r->sum.value_max;
 	return true;
 }
 
@@ -331,11 +331,9 @@ static void reduce_turn_fire(struct control *c, struct timer *t)
 }
 
 /* The policy says to wait. Once all sources have a first answer nothing can refuse the REDUCE any
- * more: it is delegated, and the delegate waits; or it is accepted. */
+ * more: it is accepted. */
 static void reduce_wait(struct control *c, struct reduce *r, uint64_t retry_ns)
 {
-	if (r->from.unanswered == 0 && r->from.sized && !r->sum.small && reduce_delegate(c, r))
-		return;
 	if (r->from.unanswered == 0)
 		reduce_accept(c, r);
 	if (retry_ns != UINT64_MAX)
@@ -359,10 +357,8 @@ void reduce_turn(struct control *c, struct reduce *r)
 		return;
 	}
 	timers_cancel(&c->timers, &r->turn);
-	if (turn == POLICY_FREEZE) { /* a delegate would count again */
+	if (turn == POLICY_FREEZE)
 		r->want.num = v.present;
-		r->delegated.undelegable = true;
-	}
 	if (!r->sum.small) {
 		reduce_plan(c, r);
 		return;
@@ -433,7 +429,7 @@ static bool reduce_absent(struct control *c, struct reduce_source *s, struct cal
 	s->state = SOURCE_ABSENT;
 	s->call = NULL;
 	reduce_answered(c, r, true);
-	if (r->state == REDUCE_ENDED || r->state == REDUCE_DELEGATED) {
+	if (r->state == REDUCE_ENDED) {
 		reduce_forget(c, &call->message.get.id, call->message.request);
 		return false;
 	}

@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/directory/state.h"
 #include "state.h"
-#include "sources.h"
+#include "wrong.h"
 
 enum { REDUCE_GRAIN_BYTES = 64 };
 
@@ -125,8 +125,6 @@ void reduce_ask(struct control *c, struct node *n, const struct message *m)
 		reduce_answer(c, r, n->number, m->request);
 		return;
 	}
-	if (reduce_delegated_ask(c, r, n, m))
-		return;
 	if (m->reduce.timeout_ns == 0) {
 		reduce_progress(c, r, &unknown.used);
 		peers_send(c, n, &unknown);
@@ -173,16 +171,9 @@ void reduce_accept(struct control *c, struct reduce *r)
 	reduce_reply(c, r->want.caller, r->want.request, 0, "");
 }
 
-void reduce_delegated_reply(struct control *c, struct reduce *r)
-{
-	r->answered = true;
-	reduce_reply_with(c, r->want.caller, r->want.request, -EREMOTE, "", r->want.before);
-}
-
 void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation)
 {
-	if (!r->delegated.is_delegate)
-		directory_reserve_for(&c->directory->shard, &r->by_id.id, generation);
+	directory_reserve_for(&c->directory->shard, &r->by_id.id, generation);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -226,7 +217,7 @@ static void reduce_release(struct control *c, struct reduce *r)
 	}
 }
 
-void reduce_end_calls(struct control *c, struct reduce *r)
+static void reduce_end_calls(struct control *c, struct reduce *r)
 {
 	for (uint32_t i = 0; i < r->from.count; i++) {
 		reduce_unlocate(c, &r->from.source[i]);
@@ -260,10 +251,6 @@ void reduce_end(struct control *c, struct reduce *r, int32_t status, const char 
 	bool answered = r->answered;
 	struct reduce *superseded;
 
-	if (r->delegated.is_delegate) {
-		reduce_delegate_failed(c, r, status, text);
-		return;
-	}
 	r->status = status;
 	if (status == 0 && r->superseded) {
 		reduce_free(c, r->superseded);
@@ -328,44 +315,6 @@ static void reduce_beat_fire(struct control *c, struct timer *t)
 
 /* ---- the beginning -------------------------------------------------------------------------- */
 
-static const char *reduce_wrong_deadline(const struct message_reduce *m)
-{
-	if (!(m->flags & MESSAGE_REDUCE_DEADLINE))
-		return m->min || m->deadline_ns ? "a deadline without its flag: use nodes of one "
-						  "version"
-						: NULL;
-	if (m->min == 0 || m->min > m->count)
-		return "min is not between 1 and the number of sources: name more, or ask for fewer";
-	if (m->num != m->count)
-		return "num and a deadline exclude each other: leave one of them out";
-	if (m->deadline_ns > m->timeout_ns)
-		return "the deadline is beyond the reduce's timeout: name an earlier one";
-	return NULL;
-}
-
-const char *reduce_wrong(const struct message_reduce *m)
-{
-	struct sources_sorted sorted;
-
-	if (!reduce_op_valid(m->op))
-		return "unknown operation: use sum, prod, min, max or avg";
-	if (m->dtype != 0 && !reduce_dtype_valid(m->dtype))
-		return "unknown element type: use f16, bf16, f32, f64, i8 to i64 or u8 to u64";
-	if (m->count == 0)
-		return "no sources: name at least one";
-	if (m->num == 0 || m->num > m->count)
-		return "num is not between 1 and the number of sources: name more, or ask for fewer";
-	if (m->flags & ~(uint32_t)(MESSAGE_REDUCE_ALLREDUCE | MESSAGE_REDUCE_RESTART |
-				   MESSAGE_REDUCE_DELEGATED | MESSAGE_REDUCE_DEADLINE))
-		return "unknown flags: use nodes of one version";
-	for (uint32_t i = 0; i < m->count; i++)
-		if (object_id_equal(&m->sources[i], &m->target))
-			return "the target is among the sources: name another target";
-	if (!sources_sort(&sorted, m))
-		return "a source is listed twice: name each once";
-	return reduce_wrong_deadline(m);
-}
-
 /* Room for the arrays. */
 static uint32_t reduce_room(struct control *c, uint64_t bytes)
 {
@@ -417,34 +366,18 @@ struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 	return r;
 }
 
-void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id)
-{
-	r->from.source[i] = (struct reduce_source){.reduce = r,
-						   .id = id,
-						   .node = REDUCE_NONE,
-						   .slot = REDUCE_NONE,
-						   .next = REDUCE_NONE,
-						   .failed = MESSAGE_NODE_NONE};
-}
-
 static void reduce_list(struct reduce *r, const struct message_reduce *m)
 {
 	for (uint32_t i = 0; i < r->from.count; i++)
-		reduce_source_begin(r, i, m->sources[i]);
+		r->from.source[i] = (struct reduce_source){.reduce = r,
+							   .id = m->sources[i],
+							   .node = REDUCE_NONE,
+							   .slot = REDUCE_NONE,
+							   .next = REDUCE_NONE,
+							   .failed = MESSAGE_NODE_NONE};
 }
 
-/* The caller coordinates the reduce already: an earlier owner delegated it. */
-static void reduce_delegated_here(struct control *c, struct reduce *r,
-				  const struct message_reduce *m)
-{
-	uint64_t left = UINT64_MAX - c->now_ns;
-
-	reduce_list(r, m);
-	reduce_delegated(c, r, m->timeout_ns < left ? c->now_ns + m->timeout_ns : UINT64_MAX);
-	reduce_delegated_reply(c, r);
-}
-
-void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m)
+static void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m)
 {
 	if (m->timeout_ns < UINT64_MAX - c->now_ns)
 		timers_set(&c->timers, &r->deadline, c->now_ns + m->timeout_ns, reduce_late);
@@ -457,7 +390,8 @@ void reduce_begin(struct control *c, struct reduce *r, const struct message_redu
 const char reduce_exists[] = "the target exists already: delete it first";
 static const char reduce_too_many[] = "too many reduces at a time: try again later";
 
-bool reduce_calls(const struct control *c, uint32_t count)
+/* Whether so many LOCATEs can be sent, with calls left for other requests. */
+static bool reduce_calls(const struct control *c, uint32_t count)
 {
 	const struct pool *calls = &c->cluster->calls.pool;
 
@@ -491,9 +425,7 @@ static void reduce_not_begun(struct control *c, struct node *n, const struct mes
 static void reduce_repeated(struct control *c, struct reduce *r, const struct message *m)
 {
 	r->want.request = m->request;
-	if (r->state == REDUCE_DELEGATED)
-		reduce_delegated_reply(c, r);
-	else if (r->answered)
+	if (r->answered)
 		reduce_reply(c, r->want.caller, m->request, 0, "");
 }
 
@@ -524,21 +456,14 @@ static bool reduce_is_other(struct control *c, struct reduce *r, const struct no
 void reduce_request(struct control *c, struct node *n, const struct message *m)
 {
 	struct reduce *r = reduce_find(c, &m->reduce.target);
-	bool delegated = m->reduce.flags & MESSAGE_REDUCE_DELEGATED;
-	bool undelegable = false;
 	struct reduce *superseded;
 	const char *wrong;
 	uint64_t before;
 	int error;
 
 	if (r && r->want.caller == n->number && r->want.asked == m->reduce.asked) {
-		undelegable = reduce_delegated_given_up(r, m);
-		if (!undelegable) {
-			reduce_repeated(c, r, m);
-			return;
-		}
-		reduce_delegated_end(c, r);
-		r = reduce_find(c, &m->reduce.target);
+		reduce_repeated(c, r, m);
+		return;
 	}
 	wrong = reduce_wrong(&m->reduce);
 	if (wrong) {
@@ -551,9 +476,7 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 		reduce_reply(c, n->number, m->request, -EAGAIN, reduce_too_many);
 		return;
 	}
-	error = delegated ? directory_reserve_delegated(&c->directory->shard, &m->reduce.target,
-							&before)
-			  : directory_reserve(&c->directory->shard, &m->reduce.target, &before);
+	error = directory_reserve(&c->directory->shard, &m->reduce.target, &before);
 	if (error) {
 		reduce_not_begun(c, n, m, error);
 		return;
@@ -569,23 +492,14 @@ void reduce_request(struct control *c, struct node *n, const struct message *m)
 	}
 	r->want.before = before;
 	r->superseded = superseded;
-	r->delegated.undelegable = undelegable;
-	if (delegated)
-		reduce_delegated_here(c, r, &m->reduce);
-	else
-		reduce_begin(c, r, &m->reduce);
+	reduce_begin(c, r, &m->reduce);
 }
 
 bool reduce_deleted(struct control *c, const struct object_id *target, const char *text)
 {
 	struct reduce *r = reduce_find(c, target);
 	bool active = r && r->state != REDUCE_ENDED;
-	const struct message_tombstone built = {
-		.id = *target, .generation = r ? r->out.generation : 0, .node = MESSAGE_NODE_NONE};
 
-	/* Delegated: its builder is releasing the last chunk, and has not announced that yet. */
-	if (active && r->state == REDUCE_COMMITTED && r->plan.graph.slots == 0)
-		directory_take_tombstone(&c->directory->shard, &built);
 	if (active)
 		reduce_end(c, r, -ECANCELED, text);
 	else if (r)
@@ -625,9 +539,7 @@ void reduce_keep(struct control *c)
 	{
 		struct reduce *r = list_item(l, struct reduce, active);
 
-		if (r->delegated.is_delegate)
-			reduce_delegate_owns(c, r);
-		else if (ownership_shard(c, &r->by_id.id) != c->cluster->self)
+		if (ownership_shard(c, &r->by_id.id) != c->cluster->self)
 			reduce_drop(c, r);
 	}
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The coordinator of reduces: of targets whose shard this node owns, and of large reduces whose
- * coordination an owner has delegated to this node (delegate.c). It finds the sources, plans a
+ * The coordinator of reduces, of targets whose shard this node owns. It finds the sources, plans a
  * graph, tells participants what to build, and repairs what is lost. Called by the front door with
- * messages, by the requester through delegate.h, and by the cluster's events. It must not know
- * clients, nor how bytes are moved. Bounds: reduces_max, reduce_sources_max.
+ * messages, and by the cluster's events. It must not know clients, nor how bytes are moved.
+ * Bounds: reduces_max, reduce_sources_max.
  *
  *   state      meaning                                       next
  *   LOCATING   asks the directory where the sources are      RUNNING (the policy says when),
- *                                                            DELEGATED, ENDED
- *   DELEGATED  the requester coordinates (delegate.c)        COMMITTED (PROPOSE is agreed to),
- *                                                            LOCATING, ENDED, dropped
+ *                                                            ENDED
  *   RUNNING    slots are filled, vertices are built          COMMITTING, ENDED
  *   COMMITTING a node has the target without its last chunk; COMMITTED, dropped (another result
- *              the requester (COMMIT), or for a delegate     was agreed to)
- *              the shard owner (PROPOSE), is asked to agree
+ *              the requester (COMMIT) is asked to agree      was agreed to)
  *   COMMITTED  participants may release the last chunk       ENDED
  *   ENDED      remembered for questions, until its place is needed
  */
@@ -96,7 +92,6 @@ struct reduce_receiver { /* a node that assembles the target from the roots of i
 
 enum reduce_state {
 	REDUCE_LOCATING,
-	REDUCE_DELEGATED,
 	REDUCE_RUNNING,
 	REDUCE_COMMITTING,
 	REDUCE_COMMITTED,
@@ -178,22 +173,9 @@ struct reduce_out {
 
 /* From COMMITTING on. */
 struct reduce_choice {
-	struct call *call; /* COMMITTING: COMMIT or PROPOSE; COMMITTED: FINISH */
-	uint64_t ask_ns;   /* COMMITTING: earliest time of the next question */
+	struct call *call; /* COMMITTING: COMMIT; COMMITTED: FINISH */
 	uint64_t lost_ns;  /* when the holder was lost */
 	uint32_t holder;   /* node that has built the result; NONE: it is lost */
-	uint32_t unknown;  /* answers of the shard owner that it does not know the reduce */
-};
-
-/* Delegation (delegate.c): at the owner, and at the delegate. */
-struct reduce_delegated {
-	uint64_t until_ns; /* owner: the timeout of the reduce; UINT64_MAX: none */
-	uint64_t there;	   /* owner: complete generation before the one being made; or 0 */
-	uint64_t made;	   /* owner: generation that a builder announced last */
-	uint64_t other;	   /* owner: complete generation of a node that has not built it; or 0 */
-	bool is_delegate;  /* delegate: the owner has delegated it to us */
-	bool kept;	   /* delegate: we have become the owner since */
-	bool undelegable;  /* owner: keep the coordination here */
 };
 
 /* The policy: when to plan, and with how many sources. */
@@ -223,7 +205,6 @@ struct reduce {
 	struct reduce_plan plan;
 	struct reduce_out out;
 	struct reduce_choice commit;
-	struct reduce_delegated delegated;
 	int32_t status;
 	uint8_t state;
 	bool answered;	    /* the REDUCE has its REPLY */
@@ -306,12 +287,11 @@ struct control_config;
 void reduces_carve(struct reduces *rs, struct arena *a, const struct control_config *config);
 void reduces_init(struct control *c);
 
-/* REDUCE, REDUCED, COMBINED, RECALL, PROPOSE. */
+/* REDUCE, REDUCED, COMBINED, RECALL. */
 void reduce_request(struct control *c, struct node *n, const struct message *m);
 void reduce_ask(struct control *c, struct node *n, const struct message *m);
 void reduce_combined(struct control *c, struct node *n, const struct message *m);
 void reduce_recall(struct control *c, struct node *n, const struct message *m);
-void reduce_proposed(struct control *c, struct node *n, const struct message *m);
 /* A HAVE of a target, before the directory sees it. Another coordinator's result, or an object that
  * was there before, may be complete. Returns whether the HAVE was answered, to be sent again. */
 bool reduce_have(struct control *c, const struct node *n, const struct message *m);
@@ -348,8 +328,6 @@ void reduce_name_targets(struct control *c, struct session_object *objects, uint
 void reduce_explain(struct control *c, struct message_got *got);
 /* Progress of a reduce: its sources and its coordinator, for a REDUCED that does not wait. */
 void reduce_progress(struct control *c, const struct reduce *r, struct message_used *m);
-/* Progress of a reduce that this delegate coordinates. Returns whether the REDUCED was answered. */
-bool reduce_progress_here(struct control *c, struct node *n, const struct message *m);
 /* The text for a reduce that ended at its timeout. */
 void reduce_say_late(const struct control *c, const struct reduce *r, struct text *t);
 /* A HAVE that creates an object with the id of a running reduce's target: refuses it. Returns
@@ -390,10 +368,8 @@ static inline uint32_t reduce_fewest(const struct reduce *r)
 {
 	return r->rule.args.least ? r->rule.args.least : r->want.num;
 }
-/* Whether so many LOCATEs can be sent, with calls left for other requests. */
-bool reduce_calls(const struct control *c, uint32_t count);
 extern const char reduce_exists[];
-/* Sends the REPLY to a REDUCE, RECALL, PROPOSE or HAVE. */
+/* Sends the REPLY to a REDUCE, RECALL or HAVE. */
 void reduce_reply(struct control *c, uint32_t node, uint64_t request, int32_t status,
 		  const char *text);
 /* Answers the REDUCE with success: the reduce runs. */
@@ -434,46 +410,8 @@ void reduce_commit_look(struct control *c, struct reduce *r);
 
 struct reduce *reduce_make(struct control *c, struct node *n, uint64_t request,
 			   const struct message_reduce *in);
-void reduce_begin(struct control *c, struct reduce *r, const struct message_reduce *m);
-/* Resets a source: nothing is known of it. */
-void reduce_source_begin(struct reduce *r, uint32_t i, struct object_id id);
-void reduce_end_calls(struct control *c, struct reduce *r);
-/* Answers the REDUCE with -EREMOTE: the requester coordinates. */
-void reduce_delegated_reply(struct control *c, struct reduce *r);
-/* Reserves the target's id for that generation alone, where this node owns the shard. */
+/* Reserves the target's id for that generation alone. */
 void reduce_reserve(struct control *c, const struct reduce *r, uint64_t generation);
-
-/* ---- delegate.c ------------------------------------------------------------------------------ */
-
-/* Delegates the reduce to its requester if that pays. Returns whether it did. */
-bool reduce_delegate(struct control *c, struct reduce *r);
-/* A proposed result that an earlier owner may have agreed to, and that has no complete copy here.
- * 0: this owner may agree; -EAGAIN: not yet; -ESTALE: it is lost with its holder. */
-int32_t reduce_delegate_settled(struct control *c, const struct object_id *target,
-				const struct node *requester, const struct node *holder);
-void reduce_delegated(struct control *c, struct reduce *r, uint64_t until_ns);
-/* REDUCED of a delegated reduce. Returns whether it was answered. */
-bool reduce_delegated_ask(struct control *c, struct reduce *r, const struct node *n,
-			  const struct message *m);
-/* A HAVE with a complete target of a delegated reduce. Returns whether it must be sent again. */
-bool reduce_delegated_have(struct control *c, struct reduce *r, const struct message_have *have);
-/* A new REDUCE of a delegated reduce: whether its requester does not coordinate it any more. */
-bool reduce_delegated_given_up(const struct reduce *r, const struct message *m);
-void reduce_delegated_end(struct control *c, struct reduce *r);
-/* A requester is dead, or has restarted: takes back what was delegated to it. */
-void reduce_caller_gone(struct control *c, const struct node *n, bool dead);
-/* Delegate: a node has all of the target but its last chunk. */
-void reduce_delegate_done(struct control *c, const struct reduce *r);
-/* Delegate: the owner's answer to PROPOSE; the reduce has failed. Both may free the reduce. */
-void reduce_delegate_answered(struct control *c, struct reduce *r, int32_t status);
-void reduce_delegate_failed(struct control *c, struct reduce *r, int32_t status, const char *text);
-/* Delegate: after a change of members this node may own the target. */
-void reduce_delegate_owns(struct control *c, struct reduce *r);
-/* Delegate: the root has accepted its COMBINE. Local GETs of the target fetch from there; retry:
- * even when the owner, which should answer them, has not. */
-void reduce_delegate_found(struct control *c, const struct reduce *r, bool retry);
-/* Delegate: a local GET of the target. Returns whether the root is known here. */
-bool reduce_delegate_look(struct control *c, const struct object_id *target);
 
 /* ---- watchdog.c ------------------------------------------------------------------------------ */
 

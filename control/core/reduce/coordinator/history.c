@@ -8,30 +8,6 @@
 #include "core/directory/state.h"
 #include "state.h"
 
-/* Whether the directory would refuse the result because it knows a later, incomplete generation. */
-static bool history_hidden(struct control *c, const struct message_used *m)
-{
-	const struct entry *e = directory_find(&c->directory->shard, &m->target);
-
-	return e && e->generation > m->generation &&
-	       !directory_has_complete(&c->directory->shard, &m->target);
-}
-
-/* The requester has given the reduce up, and has forgotten it. In COMMITTING no node has the whole
- * target yet, and no answer to COMMIT may come from it any more: the reduce ends. */
-static void history_failed(struct control *c, struct reduce *r, const struct message_used *in)
-{
-	if (r->state == REDUCE_COMMITTING) {
-		rpc_cancel(c, r->commit.call);
-		r->commit.call = NULL;
-		r->state = REDUCE_RUNNING;
-	}
-	if (directory_has_complete(&c->directory->shard, &in->target))
-		reduce_end(c, r, in->status, in->text);
-	else
-		reduce_fail(c, r, in->status, in->text);
-}
-
 /* Notes a result of another coordinator that the requester has agreed to. */
 static int32_t reduce_remember(struct control *c, struct node *n, const struct message *m)
 {
@@ -41,20 +17,13 @@ static int32_t reduce_remember(struct control *c, struct node *n, const struct m
 	const struct message_reduce reduce = {
 		.target = in->target, .asked = in->asked, .num = in->count, .count = in->count};
 
-	if (in->status) {
-		if (r && r->state <= REDUCE_COMMITTING && r->want.caller == n->number &&
-		    r->want.asked == in->asked)
-			history_failed(c, r, in);
-		return 0;
-	}
 	if (t && t->generation >= in->generation)
 		return -ESTALE;
 	if (r && r->state == REDUCE_ENDED && (r->status || r->out.generation < in->generation))
 		reduce_free(c, r);
 	else if (r && r->state < REDUCE_COMMITTING && r->want.caller == n->number &&
 		 r->want.asked == in->asked)
-		r->state == REDUCE_DELEGATED && !history_hidden(c, in) ? reduce_drop(c, r)
-								       : reduce_give_way(c, r);
+		reduce_give_way(c, r);
 	else if (r) /* another reduce, which may end without a result */
 		return r->state == REDUCE_ENDED ? 0 : -EAGAIN;
 	r = reduce_make(c, n, m->request, &reduce);
@@ -83,7 +52,7 @@ bool reduce_is_another(const struct reduce *r, uint64_t generation)
 		return true;
 	if (r->want.flags & MESSAGE_REDUCE_RESTART)
 		return false;
-	return generation <= r->want.before || generation == r->delegated.other;
+	return generation <= r->want.before;
 }
 
 bool reduce_have(struct control *c, const struct node *n, const struct message *m)
@@ -96,23 +65,11 @@ bool reduce_have(struct control *c, const struct node *n, const struct message *
 		r && (r->state < REDUCE_COMMITTING ||
 		      (r->state == REDUCE_COMMITTING && r->out.generation != have->generation));
 
-	if (r && r->state == REDUCE_DELEGATED && have->made) {
-		r->delegated.made = have->generation;
-		r->delegated.other =
-			r->delegated.other == r->delegated.made ? 0 : r->delegated.other;
-	}
 	/* A complete copy is a result that was agreed to: it must not be made a second time. The
 	 * put of a client is refused elsewhere (reduce_refuses). */
 	if (!undecided || have->create || have->state != MESSAGE_COPY_COMPLETE ||
 	    (t && have->generation <= t->generation))
 		return false;
-	if (r->state == REDUCE_DELEGATED) {
-		bool later = reduce_delegated_have(c, r, have);
-
-		if (later)
-			reduce_reply(c, n->number, m->request, -EAGAIN, "");
-		return later;
-	}
 	if (!reduce_is_another(r, have->generation)) {
 		reduce_give_way(c, r);
 	} else if (r->state < REDUCE_COMMITTING) {

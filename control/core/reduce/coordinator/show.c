@@ -13,12 +13,6 @@
 
 static const char show_cancelled[] = "the reduce was cancelled by rm: reduce again";
 
-/* The node that coordinates it: the requester's, when it is delegated. */
-static uint32_t show_coordinator(const struct control *c, const struct reduce *r)
-{
-	return r->state == REDUCE_DELEGATED ? r->want.caller : c->cluster->self->number;
-}
-
 /* How many sources suffice at the deadline. */
 static void show_least(struct text *t, const struct reduce *r, const char *before,
 		       const char *after)
@@ -80,7 +74,7 @@ void reduce_explain(struct control *c, struct message_got *got)
 		show_failed(&t, r);
 	} else {
 		text_add(&t, "the reduce that makes it has not ended (node ");
-		text_add_number(&t, show_coordinator(c, r));
+		text_add_number(&t, c->cluster->self->number);
 		text_add(&t, " coordinates it): wait longer");
 	}
 	memcpy(got->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
@@ -120,12 +114,10 @@ void reduce_progress(struct control *c, const struct reduce *r, struct message_u
 
 	m->target = r->by_id.id;
 	m->status = -EAGAIN;
-	m->node = show_coordinator(c, r);
-	if (r->state != REDUCE_DELEGATED) /* else its coordinator knows them */
-		show_sources(c, r, m);
+	show_sources(c, r, m);
 	if (r->state >= REDUCE_COMMITTING) {
 		text_add(&t, "commits its result; ");
-	} else if (r->state != REDUCE_DELEGATED) {
+	} else {
 		text_add_number(&t, m->present);
 		text_add(&t, " of ");
 		text_add_number(&t, r->want.num);
@@ -139,24 +131,11 @@ void reduce_progress(struct control *c, const struct reduce *r, struct message_u
 		text_add(&t, "; ");
 	}
 	text_add(&t, "node ");
-	text_add_number(&t, m->node);
+	text_add_number(&t, c->cluster->self->number);
 	text_add(&t, " coordinates it, for ");
 	text_add_number(&t, (c->now_ns - r->begun_ns) / 1000000000);
 	text_add(&t, " s");
 	memcpy(m->text, t.bytes, strnlen(t.bytes, MESSAGE_TEXT_MAX));
-}
-
-bool reduce_progress_here(struct control *c, struct node *n, const struct message *m)
-{
-	const struct reduce *r = reduce_find(c, &m->reduce.target);
-	struct message answer = {.kind = MESSAGE_USED, .request = m->request};
-
-	if (m->reduce.timeout_ns != 0 || n->state != NODE_UP || !r || r->state == REDUCE_ENDED ||
-	    r->out.finished || !r->delegated.is_delegate)
-		return false;
-	reduce_progress(c, r, &answer.used);
-	peers_send(c, n, &answer);
-	return true;
 }
 
 void reduce_name_targets(struct control *c, struct session_object *objects, uint32_t count)
@@ -179,7 +158,7 @@ bool reduce_refuses(struct control *c, const struct node *n, const struct messag
 	if (!r || r->state == REDUCE_ENDED)
 		return false;
 	text_add(&t, "a reduce makes an object of this id, node ");
-	text_add_number(&t, show_coordinator(c, r));
+	text_add_number(&t, c->cluster->self->number);
 	text_add(&t, " coordinates it: use another id, or cancel it with rm");
 	reduce_reply(c, n->number, m->request, -EEXIST, t.bytes);
 	return true;

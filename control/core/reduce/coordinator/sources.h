@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sources of a request in the order of their ids. Called by coordinator.c and types.c. */
+/* The sources of a request in the order of their ids. Called by wrong.c and types.c. */
 #ifndef SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_SOURCES_H
 #define SARISSA_CONTROL_CORE_REDUCE_COORDINATOR_SOURCES_H
 

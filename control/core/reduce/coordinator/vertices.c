@@ -90,7 +90,6 @@ static bool reduce_combine_ended(struct control *c, struct call *call, const str
 	struct message_combined lost = {.part_node = MESSAGE_NODE_NONE, .status = -EHOSTUNREACH};
 	int32_t status = answer ? answer->reply.status : -EHOSTUNREACH;
 	struct text t = {.length = 0};
-	bool watched = p->watched;
 
 	p->watched = false;
 	if (status == -EAGAIN) /* not yet: it will be repeated */
@@ -98,8 +97,6 @@ static bool reduce_combine_ended(struct control *c, struct call *call, const str
 	p->call = NULL;
 	if (status == 0 && r->plan.graph.values)
 		reduce_tell_all(c, r);
-	if (status == 0 && r->delegated.is_delegate && reduce_is_root(p))
-		reduce_delegate_found(c, r, watched);
 	if (status == 0 || status == -ESTALE || r->state >= REDUCE_COMMITTING)
 		return false;
 	if (status == -EHOSTUNREACH) {
@@ -149,7 +146,6 @@ static void reduce_tell(struct control *c, struct reduce *r, struct reduce_verte
 	m.combine.need = graph_wants(g, v) + at->ins;
 	m.combine.flags = at->target ? MESSAGE_COMBINE_WITHHOLD : MESSAGE_COMBINE_HIDDEN;
 	m.combine.flags |= g->values ? MESSAGE_COMBINE_VALUES : 0;
-	m.combine.flags |= r->delegated.is_delegate ? MESSAGE_COMBINE_DELEGATED : 0;
 	m.combine.scale = reduce_is_root(p) && r->want.op == REDUCE_AVG ? r->want.num : 0;
 	if (at->target) {
 		memcpy(m.combine.name, r->want.name, sizeof(m.combine.name));

@@ -6,8 +6,7 @@
 #include <errno.h>
 #include "state.h"
 
-#define PARTICIPANT_ASK_NS     UINT64_C(50000000)
-#define PARTICIPANT_ASK_MAX_NS UINT64_C(400000000)
+#define PARTICIPANT_ASK_NS UINT64_C(50000000)
 
 static const char participant_restarting[] = "its reduce restarts: get it again";
 
@@ -15,8 +14,8 @@ static const char participant_restarting[] = "its reduce restarts: get it again"
  * Meanwhile the shard owner is asked. */
 static uint64_t participant_until_ns(const struct control *c, const struct participant *k)
 {
-	return k->refused_ns && !k->delegated ? k->refused_ns + c->config.stall_ns
-					      : k->heard_ns + c->config.coordinator_lost_ns;
+	return k->refused_ns ? k->refused_ns + c->config.stall_ns
+			     : k->heard_ns + c->config.coordinator_lost_ns;
 }
 
 bool participant_chosen(const struct participant *k)
@@ -54,8 +53,7 @@ static void participant_lease_fire(struct control *c, struct timer *t)
 
 void participant_heard(struct control *c, struct participant *k)
 {
-	if (!k->delegated)
-		k->refused_ns = 0;
+	k->refused_ns = 0;
 	k->heard_ns = c->now_ns;
 	participant_wait(c, k);
 }
@@ -68,12 +66,6 @@ static void participant_ask_fire(struct control *c, struct timer *t)
 		announce_object(c, k->slot);
 }
 
-/* Whether its coordinator is a delegate, and alive. */
-static bool participant_led(const struct participant *k)
-{
-	return k->delegated && membership_live(k->coordinator);
-}
-
 /* The shard owner knows of a coordinator. The requester may have agreed to the object without the
  * owner knowing it yet, or may be about to name another coordinator. */
 void participant_known(struct participant *k)
@@ -83,9 +75,7 @@ void participant_known(struct participant *k)
 
 void participant_refused(struct control *c, struct participant *k, int32_t status)
 {
-	uint64_t pause_ns;
-
-	if (!(k->done || participant_led(k)) || status != -ESTALE) {
+	if (!k->done || status != -ESTALE) {
 		participant_give_up(c, k, false, participant_restarting);
 		return;
 	}
@@ -93,12 +83,7 @@ void participant_refused(struct control *c, struct participant *k, int32_t statu
 		k->refused_ns = c->now_ns;
 		participant_wait(c, k);
 	}
-	pause_ns = k->delegated ? (c->now_ns - k->refused_ns) / 2 : 0;
-	if (pause_ns < PARTICIPANT_ASK_NS)
-		pause_ns = PARTICIPANT_ASK_NS;
-	if (pause_ns > PARTICIPANT_ASK_MAX_NS)
-		pause_ns = PARTICIPANT_ASK_MAX_NS;
-	timers_set(&c->timers, &k->ask, c->now_ns + pause_ns, participant_ask_fire);
+	timers_set(&c->timers, &k->ask, c->now_ns + PARTICIPANT_ASK_NS, participant_ask_fire);
 }
 
 void participant_keep(struct control *c)
@@ -107,8 +92,7 @@ void participant_keep(struct control *c)
 	{
 		struct participant *k = list_item(l, struct participant, active);
 
-		if (k->hidden && !participant_led(k) &&
-		    (k->delegated || ownership_shard(c, &k->target) != k->coordinator))
+		if (k->hidden && ownership_shard(c, &k->target) != k->coordinator)
 			participant_give_up(c, k, false, participant_restarting);
 	}
 }

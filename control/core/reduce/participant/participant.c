@@ -362,8 +362,7 @@ static int participant_check(struct control *c, const struct message_combine *m)
 
 	if ((m->op && !reduce_op_valid(m->op)) || element == 0 || m->size % element)
 		return -EINVAL;
-	if (m->flags & ~(uint32_t)(both | MESSAGE_COMBINE_VALUES | MESSAGE_COMBINE_DELEGATED) ||
-	    (m->flags & both) == both)
+	if (m->flags & ~(uint32_t)(both | MESSAGE_COMBINE_VALUES) || (m->flags & both) == both)
 		return -EINVAL;
 	if (m->generation == 0 || m->size == 0 || m->chunk_bytes < CHUNK_BYTES_MIN ||
 	    m->chunk_bytes > CHUNK_BYTES_MAX || m->chunk_bytes % 64 || m->need == 0 ||
@@ -426,7 +425,6 @@ static int participant_make(struct control *c, struct node *n, const struct mess
 	k->slot = slot;
 	k->chunk_bytes = m->chunk_bytes;
 	k->hidden = m->flags & MESSAGE_COMBINE_HIDDEN;
-	k->delegated = m->flags & MESSAGE_COMBINE_DELEGATED;
 	k->values = m->flags & MESSAGE_COMBINE_VALUES;
 	for (uint32_t i = 0; i < m->count; i++)
 		k->pushed |= m->parts[i].node == c->cluster->self->number;
@@ -496,17 +494,15 @@ static bool participant_is(const struct participant *k, const struct message_com
 }
 
 /* Finds or makes the participant of a COMBINE. One that builds the same id gives way to a newer
- * generation of its reduce, and to any reduce of the target's present coordinator. If the shard
- * owner and a delegate both coordinate, the later generation wins. */
+ * generation of its reduce, and to any reduce of the target's present coordinator. */
 static int participant_find(struct control *c, struct node *n, const struct message_combine *m,
 			    struct participant **out)
 {
 	struct participant *k = participant_of(c, &m->id);
 	bool restart = k && k->coordinator == n && k->reduce == m->reduce;
-	bool led = k && (k->delegated || m->flags & MESSAGE_COMBINE_DELEGATED);
 	int error;
 
-	if ((restart || led) && k->generation > m->generation)
+	if (restart && k->generation > m->generation)
 		return -ESTALE;
 	if (restart && k->generation == m->generation) {
 		*out = k;
@@ -526,13 +522,11 @@ void participant_request(struct control *c, struct node *n, const struct message
 	struct participant *k = NULL;
 	int error = participant_check(c, &m->combine);
 
-	if (error == 0 && (!c->table || (!(m->combine.flags & MESSAGE_COMBINE_DELEGATED) &&
-					 ownership_shard(c, &m->combine.target) != n)))
+	if (error == 0 && (!c->table || ownership_shard(c, &m->combine.target) != n))
 		error = -EAGAIN;
 	if (error == 0)
 		error = participant_find(c, n, &m->combine, &k);
 	if (error == 0) {
-		k->delegated = m->combine.flags & MESSAGE_COMBINE_DELEGATED;
 		participant_heard(c, k);
 		if (k->done) /* a coordinator that repeats COMBINE does not know that it is done */
 			k->acked = false;

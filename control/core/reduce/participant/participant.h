@@ -49,7 +49,6 @@ struct participant {
 	uint32_t in;	/* of `need`, so far */
 	int32_t lost;	/* -errno: the object cannot be built */
 	bool hidden;	/* not the target */
-	bool delegated; /* a delegate coordinates */
 	bool values;	/* parts come in messages, and are added up here */
 	bool pushed;	/* other nodes push their parts: one part is of this node */
 	bool done;	/* all parts are in */

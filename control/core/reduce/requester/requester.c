@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include "core/base/env.h"
-#include "core/reduce/coordinator/delegate.h"
 #include "core/store/await.h"
 #include "core/transfer/fetch.h"
 #include "state.h"
@@ -45,7 +44,6 @@ void requester_set_times(struct control *c, const struct requester *r, struct me
 
 static void requester_end(struct control *c, struct requester *r, const struct message_used *used)
 {
-	reduce_return(c, &r->reduce, used->status ? 0 : r->generation);
 	rpc_cancel(c, r->call);
 	r->call = NULL;
 	timers_cancel(&c->timers, &r->timer);
@@ -152,23 +150,6 @@ static void requester_accept(struct control *c, struct requester *r)
 	requester_step(c, r);
 }
 
-/* The owner delegates the reduce to this node, and has reserved the target. */
-static void requester_delegate(struct control *c, struct requester *r, uint64_t before)
-{
-	struct message_reduce m = r->reduce;
-
-	requester_set_times(c, r, &m);
-	if (m.flags & MESSAGE_REDUCE_ALLREDUCE)
-		requester_fail(c, r, -EPROTO,
-			       "the owner runs another version: run one version on all nodes");
-	else if (ownership_shard(c, &m.target) == c->cluster->self)
-		requester_rest(c, r, REQUESTER_ASK);
-	else if (reduce_delegate_begin(c, &m, before))
-		requester_accept(c, r);
-	else /* no room: a repeated REDUCE makes the owner coordinate it */
-		requester_rest(c, r, REQUESTER_ASK);
-}
-
 /* The answer to REDUCE. */
 static bool requester_answered(struct control *c, struct call *call, const struct message *answer)
 {
@@ -180,29 +161,17 @@ static bool requester_answered(struct control *c, struct call *call, const struc
 						 call->node->incarnation != r->asked_incarnation);
 	if (status == 0 && answer->reply.generation) {
 		requester_whole(c, r, answer->reply.generation);
-	} else if (status == 0) { /* the owner coordinates */
-		reduce_return(c, &r->reduce, r->generation);
+	} else if (status == 0) {
 		requester_accept(c, r);
-	} else if (status == -EREMOTE) {
-		requester_delegate(c, r, answer->reply.generation);
 	} else if (status == -EEXIST && r->retried) {
-		if (r->generation == 0) /* else the answer to PROPOSE decides */
-			reduce_return(c, &r->reduce, 0);
 		r->state = REQUESTER_LOOK;
 		requester_step(c, r);
-	} else if ((r->accepted && (status == -EAGAIN || status == -ENOSPC)) ||
-		   (r->proposed && !answer)) {
+	} else if (r->accepted && (status == -EAGAIN || status == -ENOSPC)) {
 		requester_rest(c, r, REQUESTER_ASK);
 	} else {
 		requester_fail(c, r, status, answer ? answer->reply.text : requester_silent);
 	}
 	return false;
-}
-
-/* Whether a result is agreed to. A proposed one may still be refused. */
-static bool requester_agreed(const struct requester *r)
-{
-	return r->generation && !r->proposed;
 }
 
 /* Whether an answer to REDUCED is about the agreed result. Otherwise it is about another reduce
@@ -212,35 +181,6 @@ static bool requester_is_agreed(const struct requester *r, const struct message_
 	if (used->status == 0)
 		return used->generation == r->generation;
 	return used->status == -ESTALE || used->status == -ECANCELED;
-}
-
-/* The proposed object is not the result, as far as this node knows: drops it. */
-static void requester_give_up(struct control *c, struct requester *r)
-{
-	if (r->proposed && r->doubted) {
-		r->doubt.generation = r->generation;
-		memcpy(r->doubt.used, r->used, sizeof(r->doubt.used));
-	}
-	r->generation = 0;
-	r->proposed = false;
-	reduce_return(c, &r->reduce, 0);
-}
-
-/* A complete copy of that generation exists. If it was proposed once, it is the result: ends the
- * reduce. Returns whether it was. */
-static bool requester_came_true(struct control *c, struct requester *r, uint64_t generation)
-{
-	if (generation == 0 || requester_agreed(r))
-		return false;
-	if (generation == r->doubt.generation) {
-		r->generation = r->doubt.generation;
-		memcpy(r->used, r->doubt.used, sizeof(r->used));
-	} else if (!r->proposed || generation != r->generation) {
-		return false;
-	}
-	r->lost_ns = c->now_ns;
-	requester_done(c, r);
-	return true;
 }
 
 /* Whether the target has the sources of this request. An earlier reduce into it, from before a
@@ -262,48 +202,25 @@ static bool requester_reduced(struct control *c, struct call *call, const struct
 	struct requester *r = call->owner;
 
 	r->call = NULL;
-	if (requester_agreed(r) && !requester_is_agreed(r, &answer->used)) {
+	if (r->generation && !requester_is_agreed(r, &answer->used)) {
 		r->lost_ns = c->now_ns;
 		r->state = REQUESTER_FINISH;
 		requester_step(c, r);
-	} else if (answer->used.status == -EREMOTE) {
-		requester_delegate(c, r, answer->used.generation);
 	} else if (answer->used.status == 0 && !requester_fits(r, &answer->used)) {
 		requester_fail(c, r, -EEXIST, requester_another);
 	} else if (answer->used.status != -ENOENT) {
 		if (answer->used.status == 0)
 			requester_note(r, &answer->used);
 		requester_end(c, r, &answer->used);
-	} else if (requester_came_true(c, r, answer->used.generation)) {
-		return false;
-	} else if (requester_left(c, r) == 0 && !r->proposed) {
+	} else if (requester_left(c, r) == 0) {
 		requester_fail(c, r, -ETIMEDOUT,
 			       "the time is over, and the node that directed it is lost: reduce "
 			       "again, with more time");
 	} else {
-		if (answer->used.generation) /* another result is there */
-			requester_give_up(c, r);
-		r->retried = r->doubted = true;
+		r->retried = true;
 		requester_rest(c, r, REQUESTER_ASK);
 	}
 	return false;
-}
-
-static bool requester_let_go(struct control *c, struct call *call, const struct message *answer)
-{
-	return false; /* nothing hangs on it */
-}
-
-/* Reports a failure to the owner, which does not know it when the reduce was coordinated here. */
-static void requester_tell_failed(struct control *c, const struct message_used *m)
-{
-	struct message recall = {.kind = MESSAGE_RECALL, .used = *m};
-
-	recall.used.node = MESSAGE_NODE_NONE;
-	if (m->status == -EAGAIN) /* no room; followers would take -EAGAIN for "not yet" */
-		recall.used.status = -ENOSPC;
-	rpc_start(c, ownership_shard(c, &m->target), &recall, TABLE_SLOT_NONE,
-		  c->config.directory_ns, requester_let_go, NULL);
 }
 
 static bool requester_looked(struct control *c, struct call *call, const struct message *answer)
@@ -313,9 +230,7 @@ static bool requester_looked(struct control *c, struct call *call, const struct 
 		answer && answer->objects.count == 1 ? answer->objects.objects : NULL;
 
 	r->call = NULL;
-	if (o && o->copies > 0 && requester_came_true(c, r, o->generation))
-		return false;
-	if (requester_agreed(r)) {
+	if (r->generation) {
 		if (o && o->generation == r->generation && o->copies > 0)
 			requester_done(c, r);
 		else if (c->now_ns - r->lost_ns >= c->config.directory_ns)
@@ -323,9 +238,8 @@ static bool requester_looked(struct control *c, struct call *call, const struct 
 		else
 			requester_rest(c, r, REQUESTER_LOOK);
 	} else if (o && o->copies > 0) {
-		requester_give_up(c, r);
 		requester_guess(c, r, o);
-	} else if (requester_left(c, r) == 0 && !r->proposed) {
+	} else if (requester_left(c, r) == 0) {
 		requester_fail(c, r, -ETIMEDOUT, requester_silent);
 	} else {
 		requester_rest(c, r, REQUESTER_ASK);
@@ -382,8 +296,6 @@ static struct call *requester_call(struct control *c, struct requester *r)
 	requester_set_times(c, r, &m.reduce); /* set again each time that it is sent */
 	if (r->retried && !r->resumed)
 		m.reduce.flags |= MESSAGE_REDUCE_RESTART;
-	if (reduce_is_delegate(c, &r->reduce))
-		m.reduce.flags |= MESSAGE_REDUCE_RESTART | MESSAGE_REDUCE_DELEGATED;
 	return rpc_start(c, ownership_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
 			 left > UINT64_MAX - grace ? UINT64_MAX : left + grace, requester_answered,
 			 r);
@@ -452,16 +364,9 @@ static struct requester *requester_asked(struct control *c, const struct message
 	return found ? found : follows;
 }
 
-/* A result is agreed to: tells its builder. The coordinator watches over the rest. */
-static void requester_settle(struct control *c, struct requester *r)
+static bool requester_let_go(struct control *c, struct call *call, const struct message *answer)
 {
-	r->proposed = false;
-	requester_finish(c, r, c->config.call_ns, requester_let_go);
-	if (r->state == REQUESTER_FOLLOW)
-		return;
-	rpc_cancel(c, r->call);
-	timers_cancel(&c->timers, &r->timer);
-	requester_accept(c, r);
+	return false; /* nothing hangs on it */
 }
 
 static int32_t requester_agree(struct control *c, struct node *n, const struct message_used *m)
@@ -474,73 +379,19 @@ static int32_t requester_agree(struct control *c, struct node *n, const struct m
 		return 0;
 	if (!r)
 		return other ? -ESTALE : -ENOENT;
-	if (requester_agreed(r))
+	if (r->generation)
 		return r->generation == m->generation ? 0 : -ESTALE;
 	if (ownership_shard(c, &m->target) != n || !peers_node(c, m->node))
 		return -EAGAIN;
 	requester_note(r, m);
 	r->holder = m->node;
-	reduce_return(c, &r->reduce, r->generation);
-	requester_settle(c, r);
-	return 0;
-}
-
-static struct requester *requester_own(struct control *c, const struct message_used *m)
-{
-	bool other;
-	struct requester *r = requester_asked(c, m, &other);
-
-	return r && r->reduce.asked == m->asked ? r : NULL;
-}
-
-void requester_propose(struct control *c, const struct message_used *m)
-{
-	struct requester *r = requester_own(c, m);
-
-	if (!r || requester_agreed(r))
-		return;
-	requester_note(r, m);
-	r->holder = m->node;
-	r->proposed = true;
-	r->doubted = false;
-}
-
-void requester_confirmed(struct control *c, const struct message_used *m)
-{
-	struct requester *r = requester_own(c, m);
-
-	if (r && r->proposed)
-		requester_settle(c, r);
-}
-
-void requester_refused(struct control *c, const struct message_used *m)
-{
-	struct requester *r = requester_own(c, m);
-
-	if (!r || !r->proposed)
-		return;
-	r->doubted |=
-		ownership_shard(c, &m->target) == c->cluster->self; /* another one was asked */
-	requester_give_up(c, r);
+	requester_finish(c, r, c->config.call_ns, requester_let_go); /* the coordinator watches */
+	if (r->state == REQUESTER_FOLLOW)
+		return 0;
 	rpc_cancel(c, r->call);
-	r->call = NULL;
-	r->retried = true;
-	requester_rest(c, r, REQUESTER_ASK);
-}
-
-void requester_own_failed(struct control *c, const struct message_used *m)
-{
-	struct requester *r = requester_own(c, m);
-
-	if (r && requester_agreed(r))
-		return;
-	if (r) { /* REDUCED ends here, and the RECALL may need its place among the calls */
-		rpc_cancel(c, r->call);
-		r->call = NULL;
-	}
-	requester_tell_failed(c, m);
-	if (r)
-		requester_fail(c, r, m->status, m->text);
+	timers_cancel(&c->timers, &r->timer);
+	requester_accept(c, r);
+	return 0;
 }
 
 void requester_commit(struct control *c, struct node *n, const struct message *m)

@@ -3,9 +3,8 @@
  * The requester of a reduce: follows a reduce of a local client until it ends, also when the client
  * leaves. If the coordinator is lost, or the target gets a new owner, it repeats the request there
  * with the time that is left, and the reduce restarts. It agrees to one result (COMMIT), whatever
- * coordinators propose, and remembers its sources (ledger.c). Called by sessions, the front door,
- * and the delegated coordinator of this node. It must not know the graph or participants. Bounds:
- * requesters_max, of MESSAGE_SOURCES_MAX sources.
+ * coordinators ask, and remembers its sources (ledger.c). Called by sessions and the front door. It
+ * must not know the graph or participants. Bounds: requesters_max, of MESSAGE_SOURCES_MAX sources.
  *
  *   state   meaning                                          next
  *   ASK     REDUCE is out                                    FOLLOW, LOOK, ended
@@ -38,13 +37,6 @@ enum requester_phase {
 	REQUESTER_KEPT, /* it has ended well */
 };
 
-/* A proposal that a second owner has refused, while the first may have agreed. If a complete copy
- * of that generation exists, it did. */
-struct requester_doubt {
-	uint64_t generation; /* 0: none */
-	uint8_t used[MESSAGE_SOURCES_MAX / 8];
-};
-
 struct requester {
 	struct list link;  /* on active or kept */
 	struct list waits; /* REDUCE until it is accepted; REDUCED */
@@ -62,12 +54,9 @@ struct requester {
 	uint32_t acked_by;		       /* number + 1 of the owner that knows of the end */
 	uint64_t acked_epoch;		       /* membership_epoch of that owner then */
 	uint8_t used[MESSAGE_SOURCES_MAX / 8]; /* bit per source of the result */
-	struct requester_doubt doubt;
 	uint8_t state;
 	bool accepted; /* a coordinator has accepted it: the client gets no refusal any more */
 	bool retried;  /* an earlier coordinator may have begun it */
-	bool proposed; /* `generation` is proposed to the owner, which has not agreed yet */
-	bool doubted;  /* proposed, and the owner may be another than the one that was asked */
 	bool resumed;  /* of an earlier control here, which may have agreed to a result */
 };
 
@@ -98,12 +87,6 @@ uint64_t requester_left(struct control *c, const struct requester *r);
 void requester_set_times(struct control *c, const struct requester *r, struct message_reduce *m);
 /* A local client has deleted the target. */
 void requester_deleted(struct control *c, const struct object_id *target);
-/* Events of a reduce that is delegated to this node: it has a result to propose; the owner has
- * agreed to it; has refused it; the reduce has failed. */
-void requester_propose(struct control *c, const struct message_used *m);
-void requester_confirmed(struct control *c, const struct message_used *m);
-void requester_refused(struct control *c, const struct message_used *m);
-void requester_own_failed(struct control *c, const struct message_used *m);
 /* COMMIT. */
 void requester_commit(struct control *c, struct node *n, const struct message *m);
 

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Delegated reduces (reduce/coordinator/delegate.c) of which nodes believe different things: the
- * requester, the owner and the holders of a result cannot reach each other for a while, or forget.
- */
-#include "fixtures/control_delegation.h"
+/* Reduces of which nodes believe different things: the requester, the owner and the holders of a
+ * result cannot reach each other for a while, or forget. */
+#include "fixtures/control_reduces.h"
 
 enum { OLD = 1 }; /* has a source, or what the target was before */
-
-/* It is the sum for all, and the one that was built. */
-static void has_stayed(struct world *w, uint32_t owner, uint64_t generation)
-{
-	is_the_sum(w, CALLER);
-	assert_int_equal(known(w, owner), generation);
-	nothing_is_left(w);
-}
 
 /* The owner takes the requester for dead, restarts the reduce, and sends RELEASE to participants,
  * which get it when it is back. */
@@ -26,21 +17,21 @@ static void the_owner_was_cut_off(void **state)
 
 		w->cut[OWNER] = true;
 		world_run(w, (early ? 1500 : 5000) * WORLD_MS);
-		assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
-		assert_true(at(w, OWNER)->state != REDUCE_DELEGATED);
+		assert_non_null(at(w, 0));
 		end_source(w, source);
 		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
 		world_run(w, 300 * WORLD_MS);
 		w->cut[OWNER] = false;
 		world_run(w, 10 * WORLD_SECOND);
-		has_stayed(w, OWNER, generation);
+		is_the_sum(w, CALLER);
+		nothing_is_left(w);
 	}
 }
 
 /* A result of before, whose only holder is cut off: it is another one's to replace. */
 static struct world *with_an_old_one(void)
 {
-	struct world *w = delegating(0);
+	struct world *w = reducing(0);
 
 	assert_int_equal(world_put(w, OLD, 0, target, SIZE, 9), 0);
 	w->cut[OLD] = true;
@@ -50,7 +41,6 @@ static struct world *with_an_old_one(void)
 
 static void all_have_the_other(struct world *w)
 {
-	assert_null(at(w, CALLER));
 	for (uint32_t i = 0; i < NODES; i++)
 		if (w->node[i].core)
 			assert_int_equal(world_get(w, i, 0, target, SIZE, 9, LONG), 0);
@@ -100,12 +90,12 @@ static void an_old_one_comes_back(void **state)
 		begin_source(w);
 		assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 		world_run(w, 100 * WORLD_MS);
-		assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
+		assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 		assert_true(known(w, OWNER) != 0);
 		if (dies) {
 			world_kill_node(w, OWNER);
 			world_run(w, 2 * WORLD_SECOND);
-			assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
+			assert_non_null(at(w, 0));
 			assert_true(known(w, 0) != 0);
 		}
 		w->cut[OLD] = false;
@@ -139,39 +129,7 @@ static void another_one_is_not_replaced(void **state)
 	all_have_the_other(w);
 }
 
-/* The next one keeps the target, has agreed to the result, and says what is in it when the one who
- * asked is no more. */
-static void its_result_outlives_both(void **state)
-{
-	for (int dies = 0; dies < 2; dies++) {
-		struct session_request source, get = world_request(SESSION_GET, target);
-		struct world *w;
-		uint64_t generation;
-		uint32_t host;
-
-		w = flowing(0, &source, &generation, &host);
-		world_kill_node(w, OWNER);
-		world_run(w, 2 * WORLD_SECOND);
-		assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
-		get.timeout_ns = LONG;
-		world_send(w, 1, 0, &get);
-		world_run(w, 100 * WORLD_MS);
-		end_source(w, source);
-		assert_true(world_until(w, is_sealed, &host, LONG));
-		if (dies) {
-			world_kill_node(w, CALLER);
-		} else {
-			forget(w);
-		}
-		world_run(w, 5 * WORLD_SECOND);
-		assert_int_equal(known(w, 0), generation);
-		is_the_sum(w, 1);
-		world_run(w, 10 * WORLD_SECOND);
-		nothing_is_left(w);
-	}
-}
-
-/* It is taken for dead, and coordinates still when it is back. */
+/* It is taken for dead, and is back before its last source is there. */
 static void the_requester_stood_still(void **state)
 {
 	struct session_request source;
@@ -184,7 +142,6 @@ static void the_requester_stood_still(void **state)
 	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	w->frozen[CALLER] = false;
 	world_run(w, 3 * WORLD_SECOND);
-	assert_null(at(w, CALLER));
 	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	end_source(w, source);
 	is_the_sum(w, CALLER);
@@ -192,7 +149,7 @@ static void the_requester_stood_still(void **state)
 }
 
 /* The owner forgets the reduce, and another one into the target is begun while the requester stands
- * still: the owner coordinates that, or delegates it to a third node. */
+ * still, by the owner's node or a third one. */
 static void another_one_is_begun_meanwhile(void **state)
 {
 	const uint32_t others[] = {OWNER, 0};
@@ -213,15 +170,13 @@ static void another_one_is_begun_meanwhile(void **state)
 		assert_int_equal(world_open(w, OWNER), 0);
 		assert_int_equal(world_reduce(w, others[i], 0, target, ids, how, 0, -1), 0);
 		w->frozen[CALLER] = false;
-		assert_non_null(at(w, CALLER));
 		world_run(w, 3 * WORLD_SECOND);
-		assert_null(at(w, CALLER));
 		assert_int_equal(at(w, OWNER)->want.caller, others[i]);
-		assert_non_null(at(w, others[i]));
 		end_source(w, source);
 		told(w, CALLER, seq, &status);
 		assert_int_equal(status, -EEXIST);
 		is_the_sum(w, others[i]);
+		world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
 		nothing_is_left(w);
 	}
 }
@@ -234,47 +189,6 @@ static void the_requester_has_forgotten_it(void **state)
 	forget(w);
 	is_the_sum(w, 0);
 	world_run(w, 10 * WORLD_SECOND); /* for what was built for the first one */
-	nothing_is_left(w);
-}
-
-/* It has that size when the requester does not know it any more. */
-static void it_is_delegated_to_none_but_the_requester(void **state)
-{
-	struct session_request r = world_request(SESSION_REDUCED, target);
-	struct world *w = delegating(0);
-	uint64_t began_ns;
-	uint32_t seq;
-
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	forget(w);
-	world_run(w, WORLD_SECOND);
-	r.id = world_id(target);
-	r.timeout_ns = LONG;
-	seq = world_send(w, CALLER, 0, &r);
-	world_run(w, 100 * WORLD_MS);
-	began_ns = w->now_ns;
-	for (uint32_t i = 0; i < SOURCES; i++)
-		put_source(w, i);
-	assert_int_equal(world_wait(w, CALLER, seq, LONG)->reply.status, 0);
-	is_the_sum(w, 0);
-	assert_in_range(w->now_ns - began_ns, 0, 2 * WORLD_SECOND);
-	nothing_is_left(w);
-}
-
-/* Then the owner coordinates it. */
-static void the_requester_has_no_room_for_it(void **state)
-{
-	struct world *w = delegating(0);
-
-	for (uint32_t i = 0; i < SOURCES; i++)
-		put_source(w, i);
-	world_kill_control(w, CALLER);
-	w->config.calls_max = SOURCES + 1;
-	world_start_control(w, CALLER);
-	world_run(w, 3 * WORLD_SECOND);
-	world_open(w, CALLER);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	is_the_sum(w, CALLER);
 	nothing_is_left(w);
 }
 
@@ -342,7 +256,7 @@ static void what_is_back_is_not_its_result(void **state)
 	put_source(w, 4);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, all, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	w->cut[OLD] = false;
 	the_requester_begins_again(w, all);
 	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), -EEXIST);
@@ -355,7 +269,7 @@ static struct world *with_another_reduce(struct session_request *source, uint32_
 {
 	const struct session_reduction first = {
 		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
-	struct world *w = delegating(0);
+	struct world *w = reducing(0);
 
 	put_source(w, 0);
 	put_source(w, 1);
@@ -374,7 +288,7 @@ static struct world *with_another_reduce(struct session_request *source, uint32_
 	ids[*host] = world_id(*host ? "b0" : "b1");
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
 	world_run(w, 100 * WORLD_MS);
-	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	w->cut[*host] = false;
 	return w;
 }
@@ -389,7 +303,6 @@ static void what_is_back_is_of_other_sources(void **state)
 		struct world *w = with_another_reduce(&source, &host);
 
 		world_run(w, late * 5 * WORLD_SECOND);
-		assert_int_equal(!at(w, CALLER), late);
 		the_requester_begins_again(w, how);
 		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, used), -EEXIST);
 		assert_int_equal(world_reduced(w, 2, 0, target, LONG, used), 2);
@@ -397,56 +310,6 @@ static void what_is_back_is_of_other_sources(void **state)
 		world_run(w, 10 * WORLD_SECOND);
 		nothing_is_left(w);
 	}
-}
-
-static bool is_committing(struct world *w, void *arg)
-{
-	const struct reduce *r = at(w, OWNER);
-
-	return r && r->state == REDUCE_COMMITTING;
-}
-
-static bool lives_again(struct world *w, void *arg)
-{
-	struct control *c = w->node[OWNER].core;
-
-	return membership_live(peers_node(c, CALLER));
-}
-
-/* Its time is over when it is asked whether that may be the result. */
-static void what_was_given_up_is_not_made(void **state)
-{
-	struct session_request source;
-	struct world *w = delegating(0);
-	const uint8_t *bytes;
-	uint64_t size;
-	uint32_t seq;
-	int status;
-
-	for (uint32_t i = 0; i < SLOW; i++)
-		put_source(w, i);
-	source = begin_source(w);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, 1900 * WORLD_MS), 0);
-	seq = ask(w, CALLER);
-	world_run(w, 100 * WORLD_MS);
-	w->frozen[CALLER] = true;
-	world_run(w, 1300 * WORLD_MS);
-	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
-	w->frozen[CALLER] = false;
-	assert_true(world_until(w, lives_again, NULL, LONG));
-	w->stalled[CALLER] = true;
-	end_source(w, source);
-	assert_true(world_until(w, is_committing, NULL, 100 * WORLD_MS));
-	world_run(w, 600 * WORLD_MS);
-	assert_true(is_committing(w, NULL));
-	w->stalled[CALLER] = false;
-	told(w, CALLER, seq, &status);
-	assert_int_equal(status, -ETIMEDOUT);
-	world_run(w, 3 * WORLD_SECOND);
-	assert_int_equal(known(w, OWNER), 0);
-	assert_int_equal(world_reduced(w, 0, 0, target, LONG, NULL), -ETIMEDOUT);
-	assert_true(world_fetch(w, 0, 0, target, WORLD_MS, &bytes, &size) != 0);
-	nothing_is_left(w);
 }
 
 /* What a client has begun to put on the other side of a cut is not to be waited for. */
@@ -469,6 +332,143 @@ static void what_is_being_put_gives_way(void **state)
 	nothing_is_left(w);
 }
 
+/* The requester builds the target, and waits for its last source. */
+static struct world *built_here(uint32_t next, struct session_request *source)
+{
+	struct world *w = reducing(next);
+
+	assert_int_equal(world_put(w, CALLER, 0, "a0", SIZE, 1), 0);
+	put_source(w, 1);
+	put_source(w, 2);
+	*source = begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
+	assert_int_equal(reduce_host(reduce_root(at(w, OWNER), 0)), CALLER);
+	return w;
+}
+
+/* Its control stands still and is taken for dead; its dataplane goes on. */
+static void the_requester_wakes_with_all_of_it(void **state)
+{
+	struct session_request source;
+	struct world *w = built_here(0, &source);
+	uint32_t others, owns;
+	const uint8_t *bytes;
+	uint64_t set, size;
+	int status;
+
+	put_source(w, 4);
+	others = ask(w, 0);
+	owns = ask(w, CALLER);
+	world_run(w, 10 * WORLD_MS);
+	w->stalled[CALLER] = true;
+	end_source(w, source);
+	world_run(w, 1500 * WORLD_MS);
+	set = told(w, 0, others, &status);
+	assert_int_equal(status, 0);
+	assert_int_equal(set, 0x1e); /* without what is out of reach */
+	w->stalled[CALLER] = false;
+	assert_int_equal(told(w, CALLER, owns, &status), set);
+	assert_int_equal(status, 0);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(world_fetch(w, i, 0, target, LONG, &bytes, &size), 0);
+		assert_true(world_sums(bytes, SIZE, set));
+	}
+	nothing_is_left(w);
+}
+
+static void delete (struct world *w, uint32_t node, const char *name)
+{
+	struct session_request r = world_request(SESSION_DELETE, name);
+
+	assert_int_equal(world_call(w, node, 0, &r, LONG)->reply.status, 0);
+}
+
+/* The next owner knows how an earlier reduce into that target has ended. */
+static void an_old_result_is_not_told(void **state)
+{
+	struct world *w = reducing(0);
+	struct session_request source;
+	uint32_t seq;
+	int status;
+
+	for (uint32_t i = 0; i < NEEDED; i++)
+		put_source(w, i);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
+	w->cut[OWNER] = true;
+	world_run(w, 4 * WORLD_SECOND);
+	assert_int_equal(at(w, 0)->state, REDUCE_ENDED);
+	w->cut[OWNER] = false;
+	world_run(w, 4 * WORLD_SECOND);
+	delete (w, 1, target);
+	delete (w, SLOW, "a3");
+	delete (w, 2, "a2");
+	world_run(w, 4 * WORLD_SECOND);
+	put_source(w, 4);
+	source = begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	seq = ask(w, CALLER);
+	world_kill_node(w, OWNER);
+	world_run(w, 3 * WORLD_SECOND);
+	end_source(w, source);
+	assert_int_equal(told(w, CALLER, seq, &status), 0x1b);
+	assert_int_equal(status, 0);
+	world_free(w);
+}
+
+/* The owner has forgotten it, and coordinates another one of other sources by now. */
+static void anothers_result_is_not_told(void **state)
+{
+	const struct session_reduction two = {
+		.op = REDUCE_SUM, .dtype = REDUCE_U32, .num = 2, .count = 2};
+
+	struct world *w = reducing(0);
+	uint32_t seq;
+	int status;
+
+	for (uint32_t i = 0; i < SLOW; i++)
+		put_source(w, i);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	seq = ask(w, CALLER);
+	world_run(w, 20 * WORLD_MS);
+	w->cut[CALLER] = true;
+	world_kill_control(w, OWNER);
+	world_run(w, 20 * WORLD_MS);
+	world_start_control(w, OWNER);
+	world_run(w, 150 * WORLD_MS);
+	assert_int_equal(world_reduce(w, 0, 0, target, ids, two, 0, -1), 0);
+	w->cut[CALLER] = false;
+	told(w, CALLER, seq, &status);
+	assert_int_equal(status, -EEXIST);
+	world_free(w);
+}
+
+/* The coordinator does not reach the requester, for longer than participants live without COMBINE.
+ */
+static void nobody_answers_for_long(void **state)
+{
+	struct world *w = reducing(0);
+	struct session_request source;
+
+	for (uint32_t i = 0; i < SLOW; i++)
+		put_source(w, i);
+	source = begin_source(w);
+	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
+	world_run(w, 100 * WORLD_MS);
+	w->separated[0] = OWNER;
+	w->separated[1] = CALLER;
+	end_source(w, source);
+	world_run(w, 25 * WORLD_SECOND);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_COMMITTING);
+	w->separated[0] = w->separated[1];
+	is_the_sum(w, CALLER);
+	nothing_is_left(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,18 +476,18 @@ int main(void)
 		cmocka_unit_test(an_old_one_comes_too_late),
 		cmocka_unit_test(an_old_one_comes_back),
 		cmocka_unit_test(another_one_is_not_replaced),
-		cmocka_unit_test(its_result_outlives_both),
 		cmocka_unit_test(the_requester_stood_still),
 		cmocka_unit_test(another_one_is_begun_meanwhile),
 		cmocka_unit_test(the_requester_has_forgotten_it),
-		cmocka_unit_test(it_is_delegated_to_none_but_the_requester),
-		cmocka_unit_test(the_requester_has_no_room_for_it),
 		cmocka_unit_test(both_forget_it),
 		cmocka_unit_test(the_requester_wakes_and_agrees),
 		cmocka_unit_test(what_is_back_is_not_its_result),
 		cmocka_unit_test(what_is_back_is_of_other_sources),
-		cmocka_unit_test(what_was_given_up_is_not_made),
 		cmocka_unit_test(what_is_being_put_gives_way),
+		cmocka_unit_test(the_requester_wakes_with_all_of_it),
+		cmocka_unit_test(an_old_result_is_not_told),
+		cmocka_unit_test(anothers_result_is_not_told),
+		cmocka_unit_test(nobody_answers_for_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

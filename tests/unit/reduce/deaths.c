@@ -1,113 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduces that are coordinated by the node that has asked for them (reduce/coordinator/delegate.c).
+/* Reduces whose owner or requester dies or forgets, whose result is lost, or whose target is taken.
  */
-#include "fixtures/control_delegation.h"
+#include "fixtures/control_reduces.h"
 
-static void the_requester_coordinates(void **state)
-{
-	struct world *w = half_way(SOURCES, 0, -1);
-
-	its_id_is_taken(w);
-	is_the_sum(w, 0); /* another one who waits for it is told as well */
-	is_the_sum(w, CALLER);
-	assert_int_equal(at(w, OWNER)->state, REDUCE_ENDED);
-	is_the_sum(w, 1); /* and a reader that comes when it has ended */
-	nothing_is_left(w);
-}
-
+/* Whichever node owns the target next. */
 static void the_owner_dies(void **state)
 {
-	struct world *w = half_way(SOURCES, 0, -1);
-	uint64_t died_ns = w->now_ns;
+	const uint32_t nexts[] = {0, SLOW, CALLER};
 
-	world_kill_node(w, OWNER);
-	assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
-	assert_in_range(w->now_ns - died_ns, 0, CERTAIN_NS);
-	is_the_sum(w, CALLER);
-	nothing_is_left(w);
-}
+	for (uint32_t n = 0; n < 3; n++) {
+		struct world *w = half_way(SOURCES, nexts[n], -1);
+		uint64_t died_ns = w->now_ns;
 
-/* The last chunk is withheld until the next owner agrees, and so does a reader that comes after the
- * death. */
-static void others_get_it_when_the_owner_dies(void **state)
-{
-	struct world *w = half_way(SOURCES, 0, -1);
-	struct session_request r = world_request(SESSION_GET, target);
-	const uint8_t *bytes;
-	uint64_t died_ns, size;
-
-	r.timeout_ns = LONG;
-	assert_int_equal(world_call(w, 1, 0, &r, SOON_NS)->reply.status, 0);
-	died_ns = w->now_ns;
-	world_kill_node(w, OWNER);
-	world_send(w, 2, 0, &r);
-	assert_int_equal(world_fetch(w, 1, 0, target, LONG, &bytes, &size), 0);
-	assert_int_equal(world_fetch(w, 2, 0, target, LONG, &bytes, &size), 0);
-	assert_in_range(w->now_ns - died_ns, 0, CERTAIN_NS);
-	is_the_sum(w, CALLER);
-	nothing_is_left(w);
-}
-
-/* The next owner keeps the target, and the builders go on; also when it hears from a builder before
- * it hears from the requester. */
-static void the_owner_dies_early(void **state)
-{
-	for (int late = 0; late < 2; late++) {
-		struct session_request source, r;
-		uint64_t generation;
-		uint32_t host, seq;
-		struct world *w = flowing(0, &source, &generation, &host);
-
-		its_id_is_taken(w);
 		world_kill_node(w, OWNER);
-		if (late) {
-			world_run(w, 500 * WORLD_MS);
-			w->cut[CALLER] = true;
-			world_run(w, 500 * WORLD_MS);
-			w->cut[CALLER] = false;
-		}
-		world_run(w, 2 * WORLD_SECOND);
-		assert_int_equal(at(w, 0)->state, REDUCE_DELEGATED);
-		assert_int_equal(known(w, 0), generation);
-		its_id_is_taken(w);
-		r = world_request(SESSION_GET, target);
-		r.timeout_ns = LONG;
-		seq = world_send(w, 1, 0, &r);
-		end_source(w, source);
-		assert_int_equal(world_wait(w, 1, seq, 20 * WORLD_SECOND)->reply.status, 0);
+		assert_int_equal(world_reduced(w, CALLER, 0, target, LONG, NULL), NEEDED);
+		assert_in_range(w->now_ns - died_ns, 0, CERTAIN_NS);
 		is_the_sum(w, CALLER);
-		assert_int_equal(known(w, 0), generation);
 		nothing_is_left(w);
 	}
 }
 
-/* The requester is the next owner: the builders go on as well, and losses are repaired. */
-static void the_requester_keeps_it_then(void **state)
-{
-	for (int root_dies = 0; root_dies < 2; root_dies++) {
-		struct session_request source;
-		uint64_t generation;
-		uint32_t host;
-		struct world *w = flowing(CALLER, &source, &generation, &host);
-
-		world_kill_node(w, OWNER);
-		world_run(w, 2 * WORLD_SECOND);
-		assert_false(at(w, CALLER)->delegated.is_delegate);
-		assert_int_equal(known(w, CALLER), generation);
-		its_id_is_taken(w);
-		if (root_dies) {
-			world_kill_node(w, host);
-			put_source(w, NEEDED);
-		}
-		if (!root_dies || host != SLOW)
-			end_source(w, source);
-		is_the_sum(w, CALLER);
-		assert_int_equal(known(w, CALLER) == generation, !root_dies);
-		nothing_is_left(w);
-	}
-}
-
-/* It refutes the suspicion: the delegation stays. */
+/* It refutes the suspicion: the reduce goes on. */
 static void the_requester_is_only_suspected(void **state)
 {
 	struct session_request source;
@@ -123,23 +36,11 @@ static void the_requester_is_only_suspected(void **state)
 	w->cut[CALLER] = false;
 	world_run(w, 5 * WORLD_SECOND);
 	assert_true(n->member_incarnation > incarnation);
-	assert_int_equal(at(w, OWNER)->state, REDUCE_DELEGATED);
+	assert_int_equal(at(w, OWNER)->state, REDUCE_RUNNING);
 	assert_int_equal(at(w, OWNER)->want.number, number);
 	end_source(w, source);
 	is_the_sum(w, CALLER);
 	assert_int_equal(known(w, OWNER), generation);
-	nothing_is_left(w);
-}
-
-/* As when it has kept the target itself for a moment. */
-static void the_requester_coordinates_no_more(void **state)
-{
-	struct world *w = half_way(SOURCES, 0, -1);
-
-	reduce_drop(w->node[CALLER].core, at(w, CALLER));
-	assert_null(at(w, CALLER));
-	world_run(w, 1500 * WORLD_MS); /* it asks how it ends once in a second */
-	is_the_sum(w, CALLER);
 	nothing_is_left(w);
 }
 
@@ -241,7 +142,7 @@ static void the_result_is_lost(void **state)
 static void the_target_was_deleted_before(void **state)
 {
 	struct session_request r;
-	struct world *w = delegating(0);
+	struct world *w = reducing(0);
 
 	env_generation_after(w->node[0].core,
 			     env_generation(w->node[0].core) + 1800 * WORLD_SECOND);
@@ -277,47 +178,40 @@ static void its_time_is_over(void **state)
 	nothing_is_left(w);
 }
 
-/* No call is free at the requester: the owner hears of the failure all the same. */
-static void its_time_is_over_where_much_is_asked(void **state)
+/* Whichever of its messages still arrive, and whichever node owns the target next. */
+static void the_owner_dies_when_it_is_agreed_to(void **state)
 {
-	struct world *w = delegating(0);
-	struct call *calls;
+	const uint32_t nexts[] = {0, SLOW, CALLER};
 
-	for (uint32_t i = 0; i < SLOW; i++)
-		put_source(w, i);
-	begin_source(w);
-	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, WORLD_SECOND), 0);
-	world_run(w, 900 * WORLD_MS);
-	assert_int_equal(at(w, CALLER)->state, REDUCE_RUNNING);
-	calls = starve(w, CALLER);
-	world_run(w, 200 * WORLD_MS);
-	assert_int_equal(at(w, OWNER)->state, REDUCE_ENDED);
-	assert_int_equal(at(w, OWNER)->status, -ETIMEDOUT);
-	feed(w, CALLER, calls);
-	world_run(w, 10 * WORLD_SECOND); /* for what was built for it */
-	nothing_is_left(w);
+	for (uint32_t n = 0; n < 3; n++)
+		for (uint64_t later_ns = 0; later_ns < 6 * WORLD_MS; later_ns += WORLD_MS / 2) {
+			struct world *w = half_way(SOURCES, nexts[n], -1);
+			uint32_t host;
+
+			assert_true(world_until(w, is_decided, &host, LONG));
+			world_run(w, later_ns);
+			world_kill_node(w, OWNER);
+			is_the_sum(w, CALLER);
+			world_run(w, 10 * WORLD_SECOND); /* for what was built for it */
+			nothing_is_left(w);
+		}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_requester_coordinates),
 		cmocka_unit_test(the_owner_dies),
-		cmocka_unit_test(others_get_it_when_the_owner_dies),
-		cmocka_unit_test(the_owner_dies_early),
-		cmocka_unit_test(the_requester_keeps_it_then),
 		cmocka_unit_test(the_requester_is_only_suspected),
-		cmocka_unit_test(the_requester_coordinates_no_more),
 		cmocka_unit_test(the_requester_dies),
 		cmocka_unit_test(the_requester_dies_early),
 		cmocka_unit_test(its_control_begins_again),
 		cmocka_unit_test(its_control_begins_again_late),
 		cmocka_unit_test(another_one_comes_back),
 		cmocka_unit_test(the_result_is_lost),
-		cmocka_unit_test(the_target_is_deleted),
 		cmocka_unit_test(the_target_was_deleted_before),
+		cmocka_unit_test(the_target_is_deleted),
 		cmocka_unit_test(its_time_is_over),
-		cmocka_unit_test(its_time_is_over_where_much_is_asked),
+		cmocka_unit_test(the_owner_dies_when_it_is_agreed_to),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
