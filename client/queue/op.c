@@ -23,6 +23,8 @@ int64_t op_until(int64_t timeout_ns)
 void op_patience(struct op *op, int64_t timeout_ns)
 {
 	op->until_ns = deadline_after(timeout_ns);
+	if (op->until_ns > op->limit_ns)
+		op->until_ns = op->limit_ns;
 }
 
 /* ---- ends ----------------------------------------------------------------------------------- */
@@ -130,7 +132,7 @@ void op_new(struct op *op, uint16_t kind)
 	request->meta.bytes = 0;
 	if (kind != SESSION_CREATE && kind != SESSION_PUT)
 		return;
-	request->generation = leases_current(&op->queue->s->leases);
+	request->generation = op->lease;
 	if (op->meta.bytes > 0)
 		request->meta = op->meta;
 }
@@ -401,6 +403,8 @@ static int op_late_words(const struct op *op)
 	if (op->state == OP_HELD)
 		return error_set(-EAGAIN,
 				 "the node has too many requests at hand: try again later");
+	if (op->limit_ns <= deadline_now())
+		return error_set(-ETIMEDOUT, OP_LIMIT_TEXT);
 	return error_set(-ETIMEDOUT, "the node's control process does not answer in time: see "
 				     "whether it runs with 'sarissa doctor'");
 }

@@ -9,13 +9,14 @@
  *   large: CREATE -> copy (some in each turn, PUBLISH behind it) -> SEAL -> done
  *   -EEXIST: STAT -> GET -> WAIT for the whole -> compare (some in each turn)
  *            -> HOLD, when a lease is set -> done
+ *   done, with a time to live: EXPIRE
  */
 #include <errno.h>
 #include <stdlib.h>
 #include "api/create.h"
 #include "api/error.h"
 #include "api/get.h"
-#include "link/leases.h"
+#include "deadline.h"
 #include "queue.h"
 
 #define PUT_PATIENCE_NS (30 * 1000000000ll) /* for the next byte of another one's put */
@@ -135,6 +136,7 @@ void op_put_abort(struct op *op, int result)
 		return;
 	}
 	op->aborting = true;
+	op->limit_ns = DEADLINE_NEVER;
 	op->result = result;
 	strncpy(op->detail, sar_error_detail(), sizeof(op->detail) - 1);
 	create_leave(&op->buffer, &own);
@@ -156,6 +158,43 @@ static void put_fail(struct op *op, int status)
 		op_finish(op, status);
 }
 
+/* Whether all of its time has passed. Then it has failed. */
+static bool put_over(struct op *op)
+{
+	if (op->limit_ns == DEADLINE_NEVER || deadline_left(op->limit_ns) > 0)
+		return false;
+	put_fail(op, error_set(-ETIMEDOUT, OP_LIMIT_TEXT));
+	return true;
+}
+
+/* ---- EXPIRE ---------------------------------------------------------------------------------
+ */
+
+void op_expire(struct op *op, op_step *step)
+{
+	op_new(op, SESSION_EXPIRE);
+	op->request.timeout_ns = op->ttl_ns;
+	op_patience(op, HANDLE_CALL_NS);
+	op_request(op, step);
+}
+
+static void put_expired(struct op *op, int status)
+{
+	if (status < 0)
+		put_fail(op, status);
+	else
+		op_finish(op, 0);
+}
+
+/* The object is there. */
+static void put_done(struct op *op)
+{
+	if (op->ttl_ns > 0)
+		op_expire(op, put_expired);
+	else
+		op_finish(op, 0);
+}
+
 /* ---- SEAL ----------------------------------------------------------------------------------- */
 
 static void put_seal_done(struct op *op)
@@ -166,7 +205,7 @@ static void put_seal_done(struct op *op)
 	handle_give_pin(s, own.pin);
 	create_leave(&op->buffer, &own);
 	op->making = false;
-	op_finish(op, 0);
+	put_done(op);
 }
 
 static void put_slot_request(struct op *op, uint16_t kind, uint64_t bytes)
@@ -293,6 +332,8 @@ static void put_copy(struct op *op, int status)
 				       : p->done / 2;
 	if (block_bytes < PUT_STEP_BYTES)
 		block_bytes = PUT_STEP_BYTES;
+	if (put_over(op))
+		return;
 	while (p->done < p->size && op->queue->budget > 0) {
 		if (!put_next(op, op->buffer.data, false)) {
 			put_differs(op);
@@ -366,19 +407,18 @@ static void put_joined(struct op *op, int status)
 	else if (status < 0)
 		put_fail(op, status);
 	else
-		op_finish(op, 0);
+		put_done(op);
 }
 
-/* The lease of the handle holds what was there before, if another one does. */
+/* Its lease holds what was there before, if another one does. */
 static void put_join(struct op *op)
 {
-	uint64_t lease = leases_current(&op->queue->s->leases);
-	if (lease == 0) {
-		op_finish(op, 0);
+	if (op->lease == 0) {
+		put_done(op);
 		return;
 	}
 	op_new(op, SESSION_HOLD);
-	op->request.generation = lease;
+	op->request.generation = op->lease;
 	op->request.flags = SESSION_FLAG_JOINS;
 	op_patience(op, HANDLE_CALL_NS);
 	op_request(op, put_joined);
@@ -393,6 +433,8 @@ static void put_match(struct op *op, int status)
 		put_fail(op, error_set(-ENOMEM, "out of memory"));
 		return;
 	}
+	if (put_over(op))
+		return;
 	while (op->put.done < op->put.size && op->queue->budget > 0) {
 		if (!put_next(op, op->buffer.data, true)) {
 			put_differs(op);
@@ -427,6 +469,8 @@ static void put_waited(struct op *op, int status)
 	} else if (status == 0) {
 		put_rewind(op);
 		op_work(op, put_match);
+	} else if (put_over(op)) {
+		return;
 	} else if (status == -ETIMEDOUT && get_refresh(op->queue->s, &op->buffer, &own) == 0 &&
 		   op->buffer.ready > ready) {
 		put_await(op);
@@ -515,7 +559,7 @@ static void put_small(struct op *op, int status)
 	else if (status < 0)
 		put_fail(op, status);
 	else
-		op_finish(op, 0);
+		put_done(op);
 }
 
 void op_put_begin(struct op *op)

@@ -101,7 +101,8 @@ struct op *queue_take(struct sar_queue *q, uint16_t kind, const sar_id *id, uint
 	op->queue = q;
 	op->kind = kind;
 	op->user_data = user_data;
-	op->until_ns = op->due_ns = DEADLINE_NEVER;
+	op->until_ns = op->due_ns = op->limit_ns = DEADLINE_NEVER;
+	op->lease = leases_current(&q->s->leases);
 	op->request.pin = SESSION_PIN_NONE;
 	if (id)
 		op->id = *id;

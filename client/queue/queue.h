@@ -24,6 +24,8 @@ enum { QUEUE_CAPACITY_MAX = 65536 };
  */
 #define QUEUE_HELD_NS 10000000
 
+#define OP_LIMIT_TEXT "not done in the time that the options give: give it more"
+
 enum { OP_ONE = 0 }; /* op.kind, no enum sar_op: one request of run_request */
 
 enum op_state {
@@ -77,6 +79,9 @@ struct op {
 	uint64_t user_data;
 	sar_id id;
 	struct object_meta meta; /* PUT, CREATE: of the object */
+	uint64_t lease;		 /* that holds what it makes; 0: none */
+	int64_t ttl_ns;		 /* of what it makes; 0: it stays */
+	int64_t limit_ns;	 /* when all of it is late, its abort apart */
 	sar_buffer buffer;	 /* what it has got, or is creating */
 	uint64_t value;
 	uint64_t upto; /* WAIT */
@@ -213,7 +218,7 @@ int queue_leave(struct sar_queue *q, int r);
 /* op.c: what every state machine uses. Under lock. */
 /* op->request is to be sent; step hears the answer. until_ns is the time of all of it. */
 void op_request(struct op *op, op_step *step);
-/* Now so long is left for the request, whatever the operation is. */
+/* Now so long is left for the request, but no longer than for all of the operation. */
 void op_patience(struct op *op, int64_t timeout_ns);
 /* How a timeout of the API ends. */
 int64_t op_until(int64_t timeout_ns);
@@ -267,6 +272,8 @@ void op_create_begin(struct op *op, uint64_t size, op_step *done);
 void op_create_lost(struct op *op);
 /* SEAL of op->buffer. */
 void op_seal_begin(struct op *op);
+/* The object that it has made is to be deleted after op->ttl_ns; then step. */
+void op_expire(struct op *op, op_step *step);
 /* Ends what it was creating, then itself, with result and the words of error_set. */
 void op_put_abort(struct op *op, int result);
 /* queue/parts.c: operations that are made of others */

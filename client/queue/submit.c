@@ -153,6 +153,18 @@ int sar_submit_wait(sar_queue *q, const sar_buffer *b, uint64_t upto, int64_t ti
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
+static void submit_options(struct op *op, const sar_put_options *options)
+{
+	op->meta.bytes = (uint8_t)options->meta_bytes;
+	if (op->meta.bytes > 0)
+		memcpy(op->meta.data, options->meta, op->meta.bytes);
+	op->ttl_ns = options->ttl_ns;
+	if (options->lease)
+		op->lease = options->lease;
+	if (options->timeout_ns)
+		op->limit_ns = op_until(options->timeout_ns);
+}
+
 static void submit_put(struct op *op, uint64_t size)
 {
 	op->put.size = size;
@@ -165,16 +177,15 @@ static void submit_put(struct op *op, uint64_t size)
 static int submit_pieces(sar_queue *q, sar_id id, const char *name, const struct op_put *put,
 			 uint64_t size, const sar_put_options *options, uint64_t user_data)
 {
-	struct object_meta meta;
+	sar_put_options said;
 	struct op *op = NULL;
-	int r = put_options_read(options, &meta);
+	int r = put_options_read(options, &said);
 	if (r == 0)
 		r = submit_begin(q, SAR_OP_PUT, &id, name, user_data, &op);
 	if (r < 0)
 		return r;
 	op->put = *put;
-	if (meta.bytes > 0)
-		op->meta = meta;
+	submit_options(op, &said);
 	submit_put(op, size);
 	return queue_leave(q, 0);
 }
@@ -224,8 +235,8 @@ static int submit_put_check(const sar_put_item *item, unsigned i)
 {
 	if (!item->data && item->size > 0)
 		return error_set(-EINVAL, "sar_submit_puts: item %u has no data", i);
-	struct object_meta meta;
-	int r = put_options_read(item->options, &meta);
+	sar_put_options said;
+	int r = put_options_read(item->options, &said);
 	if (r < 0)
 		return r;
 	if (item->reserved[0])
@@ -247,6 +258,7 @@ int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count)
 						       "them in parts")
 				  : 0;
 	unsigned done = 0;
+	sar_put_options said;
 	for (unsigned i = 0; r == 0 && i < count; i++)
 		r = submit_put_check(&items[i], i);
 	if (r == 0)
@@ -262,31 +274,45 @@ int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count)
 		handle_name(&op->request, item->name);
 		op->put.one = (struct iovec){(void *)(uintptr_t)item->data, item->size};
 		op->put.count = 1;
-		put_options_read(item->options, &op->meta);
+		put_options_read(item->options, &said);
+		submit_options(op, &said);
 		submit_put(op, item->size);
 	}
 	return queue_leave(q, done > 0 || count == 0 ? (int)done : -EAGAIN);
 }
 
-/* The buffer is the user's from now on, and so is the pin. */
+/* It has its time to live: now buffer and pin are the user's. */
+static void submit_expired(struct op *op, int status)
+{
+	if (status < 0) {
+		op_put_abort(op, error_name(status, op->id.bytes, op->request.name));
+		return;
+	}
+	op->making = false;
+	op_finish(op, 0);
+}
+
 static void submit_created(struct op *op, int status)
 {
-	op->making = false;
-	submit_ended(op, status);
+	if (status < 0)
+		op_fail(op, status);
+	else if (op->ttl_ns > 0)
+		op_expire(op, submit_expired);
+	else
+		submit_expired(op, 0);
 }
 
 int sar_submit_create_with(sar_queue *q, sar_id id, const char *name, uint64_t size,
 			   const sar_put_options *options, uint64_t user_data)
 {
-	struct object_meta meta;
+	sar_put_options said;
 	struct op *op = NULL;
-	int r = put_options_read(options, &meta);
+	int r = put_options_read(options, &said);
 	if (r == 0)
 		r = submit_begin(q, SAR_OP_CREATE, &id, name, user_data, &op);
 	if (r < 0)
 		return r;
-	if (meta.bytes > 0)
-		op->meta = meta;
+	submit_options(op, &said);
 	if (size > INT64_MAX)
 		op_fail(op, error_set(-EFBIG, "the object is larger than any store: split it"));
 	else

@@ -227,21 +227,33 @@ void sar_end_waits(sar *s);
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out);
 
 /*
- * What a put or create may say beside the bytes. Zero what is not used. The metadata belong to the
- * object from its first moment; get, info and list return them on all nodes. sarissa/array.h
- * describes arrays in them. Those that do not begin with the byte 0xA1 are the caller's own.
+ * What a put or create may say beside the bytes. Zero what is not used. A library takes the shorter
+ * struct of an older program, and a longer one whose new members are zero.
+ *
+ * The metadata belong to the object from its first moment; get, info and list return them on all
+ * nodes. sarissa/array.h describes arrays in them. Those that do not begin with the byte 0xA1 are
+ * the caller's own. With a ttl_ns, the object is deleted everywhere so long after it was made, as
+ * by sar_expire; so is one that was there before a put of the same bytes. If that alone fails, the
+ * call does, and what a put has made stays.
  */
 typedef struct sar_put_options {
-	size_t size;	   /* sizeof(sar_put_options) */
-	const void *meta;  /* metadata, copied during the call */
-	size_t meta_bytes; /* at most SAR_META_MAX; 0: none */
+	size_t size;	    /* sizeof(sar_put_options) */
+	const void *meta;   /* metadata, copied during the call */
+	size_t meta_bytes;  /* at most SAR_META_MAX; 0: none */
+	int64_t timeout_ns; /* for the whole call; 0: as without options */
+	int64_t ttl_ns;	    /* at most ten years; 0: until it is deleted */
+	uint64_t lease;	    /* that holds it from its first moment; 0: that of sar_set_lease */
+	uint32_t copies;    /* 0; other numbers are for a later version */
+	uint32_t flags;	    /* 0 */
 } sar_put_options;
 
 /*
  * sar_create with options; NULL: none.
  *
- * Errors: those of sar_create. -EINVAL size of the options, or too many metadata, or they begin
- * with 0xA1 and describe no array of that size.
+ * Errors: those of sar_create, and of sar_expire with a ttl_ns. -EINVAL size of the options; a time
+ * is out of range; too many metadata, or they begin with 0xA1 and describe no array of that size.
+ * -E2BIG the options have members that this library does not know. -ENOTSUP copies or flags.
+ * -ETIMEDOUT.
  */
 int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
 		    const sar_put_options *options, sar_buffer *out);

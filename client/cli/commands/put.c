@@ -29,6 +29,7 @@ struct put {
 	sar *s;
 	struct progress progress;
 	const struct cli_args *args;
+	uint64_t lease; /* 0: none */
 	uint8_t meta[SAR_META_MAX];
 };
 
@@ -103,7 +104,8 @@ static int put_describe(struct put *p, sar_put_options *out)
 	const struct cli_args *args = p->args;
 	uint32_t bytes = reduce_dtype_bytes(args->reduction.dtype);
 	sar_array array = {.dtype = args->reduction.dtype, .order = 'C', .dims = 1};
-	*out = (sar_put_options){.size = sizeof(*out), .meta = p->meta};
+	*out = (sar_put_options){
+		.size = sizeof(*out), .meta = p->meta, .ttl_ns = args->ttl_ns, .lease = p->lease};
 	if (array.dtype == 0)
 		return CLI_DONE;
 	if (args->shape && !put_shape(args->shape, &array))
@@ -224,24 +226,6 @@ static int put_open_file(struct put *p)
 	return CLI_DONE;
 }
 
-/* The fate of the object. CLI_DONE, or an exit status and has said why. */
-static int put_lease(const struct cli_args *args, sar *s)
-{
-	uint64_t lease;
-	int r = 0;
-	if (args->lease)
-		r = sar_lease(s, args->lease, args->lease_ttl_ns, &lease);
-	if (args->lease && r == 0)
-		r = sar_set_lease(s, lease);
-	return r < 0 ? cli_fail_detail(r, NULL) : CLI_DONE;
-}
-
-static int put_expire(const struct cli_args *args, sar *s, const char *name)
-{
-	int r = args->ttl_ns ? sar_expire(s, cli_id(name), args->ttl_ns) : 0;
-	return r < 0 ? cli_fail_detail(r, name) : CLI_DONE;
-}
-
 int put_run(const struct cli_args *args)
 {
 	struct put p = {.name = args->names[0], .file = args->names[1], .args = args};
@@ -257,18 +241,18 @@ int put_run(const struct cli_args *args)
 		status = cli_open(args, &p.s);
 	if (status != CLI_DONE)
 		return status;
-	status = put_lease(args, p.s);
-	if (status != CLI_DONE) {
-		sar_close(p.s);
-		return status;
+	if (args->lease) {
+		int r = sar_lease(p.s, args->lease, args->lease_ttl_ns, &p.lease);
+		if (r < 0) {
+			sar_close(p.s);
+			return cli_fail_detail(r, NULL);
+		}
 	}
 	struct patience patience;
 	patience_begin(&patience, p.s, NULL, true);
 	progress_begin(&p.progress, "put", p.name, 0);
 	status = put_knows_size(&p) ? put_object(&p, put_fill_file) : put_stream(&p);
 	progress_end(&p.progress, status == CLI_DONE ? p.size : 0);
-	if (status == CLI_DONE)
-		status = put_expire(args, p.s, p.name);
 	patience_end(&patience);
 	sar_close(p.s);
 	if (status != CLI_DONE || !args->json)
