@@ -38,6 +38,18 @@ static const struct {
 	{EPROTO, "the node's answer makes no sense"},
 	{ESHUTDOWN, "the connection is being closed"},
 	{EPROTONOSUPPORT, "the node speaks another protocol version"},
+	{EINVAL, "an argument is invalid"},
+	{EDQUOT, "this user has as many bytes as it may have"},
+	{ENAMETOOLONG, "the name is too long"},
+	{ENOMEM, "out of memory"},
+	{EIO, "a disk of the node fails"},
+	{EACCES, "this user may not open the node's socket"},
+	{EPERM, "this user may not ask for that"},
+	{ECANCELED, "it was cancelled"},
+	{EBUSY, "an operation of a queue has it"},
+	{ENETUNREACH, "no switch answers there"},
+	{ENOTSUP, "that is not supported"},
+	{E2BIG, "it does not fit"},
 };
 
 const char *sar_strerror(int error)

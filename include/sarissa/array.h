@@ -47,8 +47,8 @@ typedef struct sar_array {
  *
  * Shapes: meta has room for SAR_META_MAX bytes. Returns how many are set.
  * Ownership: nothing is used after the call.
- * Errors: -EINVAL dtype, order or dims is out of range, dtype is 0 and type empty, or type means
- * another type than dtype. -E2BIG the description does not fit: type is too long.
+ * Errors: SAR_E_INVALID dtype, order or dims is out of range, dtype is 0 and type empty, or type
+ * means another type than dtype. SAR_E_TOO_LONG the description does not fit: type is too long.
  */
 int sar_array_describe(const sar_array *array, void *meta);
 
@@ -56,7 +56,7 @@ int sar_array_describe(const sar_array *array, void *meta);
  * Reads the description of an array, from sar_buffer or sar_info.
  *
  * Shapes: any meta_bytes bytes; meta may be NULL for 0 bytes.
- * Errors: -ENOENT these metadata describe no array.
+ * Errors: SAR_E_NOT_FOUND these metadata describe no array.
  */
 int sar_array_parse(const void *meta, size_t meta_bytes, sar_array *out);
 

@@ -118,12 +118,12 @@ typedef struct sar_group_info {
  * Makes a group. It exists until sar_group_remove.
  *
  * Shapes: name has 1 to SAR_GROUP_NAME_MAX bytes.
- * Errors: -EEXIST a group of that name exists. -EINVAL the policy is wrong (the error text says
- * where), K is larger than spec->members, or the type, operation, count or a switch is wrong.
- * -ENAMETOOLONG the name or the policy is. -ENOSPC the owner has no room for another group. -EAGAIN
- * the owner has no room for the group's object at the moment: try again. -ECANCELED the group was
- * removed while it was made. -ETIMEDOUT no owner has answered: whether the group exists is not
- * known, so try again, and take -EEXIST for it.
+ * Errors: SAR_E_EXISTS a group of that name exists. SAR_E_INVALID the policy is wrong (the error
+ * text says where), K is larger than spec->members, or the type, operation, count or a switch is
+ * wrong. SAR_E_NAME the name or the policy is. SAR_E_FULL the owner has no room for another group.
+ * SAR_E_BUSY the owner has no room for the group's object at the moment: try again. SAR_E_CANCELLED
+ * the group was removed while it was made. SAR_E_TIMED_OUT no owner has answered: whether the group
+ * exists is not known, so try again, and take SAR_E_EXISTS for it.
  */
 int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
 
@@ -131,7 +131,8 @@ int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
  * Becomes a member at the group's clock, under the policy's row for cohort. NULL: the row for all.
  *
  * Ownership: *out is the caller's until sar_group_leave, which must come before sar_close.
- * Errors: -ENOENT no such group. -EINVAL the policy has no row for the cohort. -ENOSPC.
+ * Errors: SAR_E_NOT_FOUND no such group. SAR_E_INVALID the policy has no row for the cohort.
+ * SAR_E_FULL.
  */
 int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **out);
 
@@ -140,7 +141,7 @@ int sar_group_join(sar *s, const char *name, const char *cohort, sar_member **ou
  * process ends without this call is dead: the open round loses its contributions.
  *
  * Ownership: m is gone, whatever is returned. NULL does nothing.
- * Errors: -EBUSY an operation of a queue has m, which stays.
+ * Errors: SAR_E_IN_USE an operation of a queue has m, which stays.
  */
 int sar_group_leave(sar_member *m);
 
@@ -152,11 +153,11 @@ uint64_t sar_member_clock(const sar_member *m);	 /* of its last push, or as the 
  *
  * Shapes: bytes is count elements of the group's type.
  * Ownership: data stays the caller's and is not used after the call.
- * Errors: -ETIME the round has closed, and the policy refuses late contributions: nothing was
- * counted; keep it as a residual, pull, and go on. -EAGAIN the member is too far ahead of the
- * slowest, or too many of its contributions wait: pull first. -EINVAL another size than the
- * group's. -EBUSY an operation of a queue has m. -ESTALE this member was taken for dead: leave, and
- * join again. -ENOENT the group was removed. Those of sar_put.
+ * Errors: SAR_E_LATE the round has closed, and the policy refuses late contributions: nothing was
+ * counted; keep it as a residual, pull, and go on. SAR_E_BUSY the member is too far ahead of the
+ * slowest, or too many of its contributions wait: pull first. SAR_E_INVALID another size than the
+ * group's. SAR_E_IN_USE an operation of a queue has m. SAR_E_ENDED this member was taken for
+ * dead: leave, and join again. SAR_E_NOT_FOUND the group was removed. Those of sar_put.
  */
 int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
 
@@ -169,17 +170,18 @@ int sar_group_push(sar_member *m, const void *data, uint64_t bytes);
  *
  * Shapes: before the first push, a pull of a group without results returns at once, with round 0.
  * Ownership: out->buffer is the caller's until sar_release.
- * Errors: -ETIMEDOUT. -ENODATA the round of its contribution ended without a result, or rounds were
- * lost with all nodes that had the results; the words name them: pull again. -EINVAL somebody has
- * put an object of another size under the name of the result.
- * -EBUSY, -ESTALE, as for sar_group_push. -ENOENT. Those of sar_get.
+ * Errors: SAR_E_TIMED_OUT. SAR_E_LOST the round of its contribution ended without a result, or
+ * rounds were lost with all nodes that had the results; the words name them: pull again.
+ * SAR_E_INVALID somebody has put an object of another size under the name of the result.
+ * SAR_E_IN_USE, SAR_E_ENDED, as for sar_group_push. SAR_E_NOT_FOUND. Those of sar_get.
  */
 int sar_group_pull(sar_member *m, int64_t timeout_ns, sar_group_result *out);
 
 /*
  * Writes up to room contributors of a result, and returns how many the result has.
  *
- * Errors: -ENOENT the result is deleted: all members have pulled a later one, or eight came after.
+ * Errors: SAR_E_NOT_FOUND the result is deleted: all members have pulled a later one, or eight came
+ * after.
  */
 int sar_group_contributors(sar_member *m, const sar_group_result *result, sar_contributor *out,
 			   unsigned room);
@@ -192,33 +194,34 @@ int sar_group_contributors(sar_member *m, const sar_group_result *result, sar_co
  *   bsp | ssp SLACK | asp | k-of-n K, for all members, or per cohort: "fast: bsp, slow: ssp 4";
  *   options of bsp and k-of-n: "deadline TIME", "late carry" or "late refuse"; or "auto [PERCENT]"
  *
- * Errors: -EINVAL with the position of the wrong word; K larger than the number of members; a
- * cohort with members has no row. -EAGAIN another change is under way, or has come first.
- * -ECANCELED the group was removed meanwhile. -ENOENT.
+ * Errors: SAR_E_INVALID with the position of the wrong word; K larger than the number of members; a
+ * cohort with members has no row. SAR_E_BUSY another change is under way, or has come first.
+ * SAR_E_CANCELLED the group was removed meanwhile. SAR_E_NOT_FOUND.
  */
 int sar_group_policy(sar *s, const char *name, const char *policy, uint64_t *version);
 
-/* Writes the table that a policy compiles to. It needs no group. Errors: -EINVAL, as for a policy.
- */
+/* Writes the table that a policy compiles to. It needs no group. Errors: SAR_E_INVALID, as for a
+ * policy. */
 int sar_policy_explain(sar *s, const char *policy, char table[SAR_POLICY_TABLE_MAX]);
 
 /*
  * Describes a group. fn, unless NULL, is called for each member. If it returns other than 0, the
  * call ends and returns that.
  *
- * Errors: -ENOENT.
+ * Errors: SAR_E_NOT_FOUND.
  */
 int sar_group_info_get(sar *s, const char *name, sar_group_info *out,
 		       int (*fn)(const sar_member_info *member, void *arg), void *arg);
 
-/* Ends a group and deletes its objects. Its members' calls return -ESTALE. Errors: -ENOENT. */
+/* Ends a group and deletes its objects. Its members' calls return SAR_E_ENDED. Errors:
+ * SAR_E_NOT_FOUND. */
 int sar_group_remove(sar *s, const char *name);
 
 /*
  * The calls above as operations of a queue (sar_queue_open). Ends come as completions, with what
  * the call returns as result and SAR_OP_GROUP_... as op. A member is for one operation at a time:
- * another one is refused at once with -EBUSY, and so are calls, until the completion was polled.
- * -EAGAIN of a create, policy or push is the owner's answer, and comes as a completion.
+ * another one is refused at once with SAR_E_IN_USE, and so are calls, until the completion was
+ * polled. SAR_E_BUSY of a create, policy or push is the owner's answer, and comes as a completion.
  */
 
 /* Submits a sar_group_create. spec is not used after the call. */
@@ -272,8 +275,8 @@ int sar_submit_group_push(sar_queue *q, sar_member *m, const void *data, uint64_
 int sar_submit_group_pull(sar_queue *q, sar_member *m, int64_t timeout_ns, sar_group_result *out,
 			  uint64_t user_data);
 
-/* Submits a sar_group_contributors. result is not used after the call. Errors: -EINVAL the result
- * is of no round. */
+/* Submits a sar_group_contributors. result is not used after the call. Errors: SAR_E_INVALID the
+ * result is of no round. */
 int sar_submit_group_contributors(sar_queue *q, sar_member *m, const sar_group_result *result,
 				  sar_contributor *out, unsigned room, uint64_t user_data);
 

@@ -12,9 +12,9 @@
  *     sar_queue_close(q);
  *
  * Submitting. A sar_submit_ function returns 0, or what it documents. On failure nothing is under
- * way: -EAGAIN as many operations as the queue's capacity are, -EINVAL or -ENAMETOOLONG as of the
- * call without a queue, -ENOMEM. Every other end comes as a completion: exactly one for each
- * operation, in any order. user_data is the caller's own.
+ * way: SAR_E_BUSY as many operations as the queue's capacity are, SAR_E_INVALID or SAR_E_NAME as of
+ * the call without a queue, SAR_E_MEMORY. Every other end comes as a completion: exactly one for
+ * each operation, in any order. user_data is the caller's own.
  *
  * Ownership. Ids, names and how are copied. All else that a pointer leads to stays the caller's and
  * must stay valid and unchanged until the completion was polled, unless a function says otherwise.
@@ -79,7 +79,7 @@ enum sar_event {			 /* sar_completion.event, of a watch */
 
 typedef struct sar_completion {
 	uint64_t user_data; /* as it was submitted */
-	int32_t result;	    /* what the call without a queue returns; -ECANCELED: sar_cancel */
+	int32_t result;	    /* what the call without a queue returns; SAR_E_CANCELLED: sar_cancel */
 	uint32_t op;	    /* enum sar_op */
 	uint32_t flags;	    /* SAR_MORE, or 0 */
 	uint32_t event;	    /* WATCH: enum sar_event; else 0 */
@@ -97,7 +97,7 @@ typedef struct sar_completion {
  *
  * Shapes: capacity is how many operations may be under way, 1 to 65536.
  * Ownership: *out is the caller's until sar_queue_close, which comes before sar_close.
- * Errors: -EINVAL. -ENOMEM. -EMFILE this process has too many descriptors.
+ * Errors: SAR_E_INVALID. SAR_E_MEMORY. SAR_E_TOO_MANY too many descriptors.
  */
 int sar_queue_open(sar *s, unsigned capacity, sar_queue **out);
 
@@ -144,10 +144,10 @@ const char *sar_completion_detail(sar_queue *q, const sar_completion *c);
 
 /*
  * Ends the operations that were submitted with user_data. Their completions come all the same, with
- * -ECANCELED. A small put or a delete may have been done by then. A seal cannot be cancelled.
+ * SAR_E_CANCELLED. A small put or a delete may have been done by then. A seal cannot be cancelled.
  *
  * Shapes: returns how many there were.
- * Errors: -ENOENT none is under way.
+ * Errors: SAR_E_NOT_FOUND none is under way.
  */
 int sar_cancel(sar_queue *q, uint64_t user_data);
 
@@ -163,7 +163,7 @@ int sar_submit_get_begin(sar_queue *q, sar_id id, int64_t timeout_ns, uint64_t u
  *
  * Shapes: returns how many there was room for, the first ones of ids.
  * Ownership: ids and user_data are not used after the call.
- * Errors: -EAGAIN there is no room for any.
+ * Errors: SAR_E_BUSY there is no room for any.
  */
 int sar_submit_gets(sar_queue *q, const sar_id *ids, unsigned count, int64_t timeout_ns,
 		    const uint64_t *user_data);
@@ -208,7 +208,7 @@ typedef struct sar_put_item {
  *
  * Shapes: returns how many there was room for, the first ones of items.
  * Ownership: items is not used after the call; what its data leads to is.
- * Errors: -EAGAIN there is no room for any.
+ * Errors: SAR_E_BUSY there is no room for any.
  */
 int sar_submit_puts(sar_queue *q, const sar_put_item *items, unsigned count);
 
@@ -268,8 +268,8 @@ int sar_submit_broadcast(sar_queue *q, sar_id id, const uint32_t *nodes, unsigne
  *
  * Shapes: prefix NULL or "": all objects, also those without a name. A node has room for 64
  * watches.
- * Errors, as the completion: -ENOSPC there is no room for another watch. -ECANCELED. -ESHUTDOWN.
- * -ENAMETOOLONG is returned at once.
+ * Errors, as the completion: SAR_E_FULL there is no room for another watch. SAR_E_CANCELLED.
+ * SAR_E_CLOSED. SAR_E_NAME is returned at once.
  */
 int sar_submit_watch(sar_queue *q, const char *prefix, uint64_t user_data);
 

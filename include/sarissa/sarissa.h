@@ -26,45 +26,27 @@
  * Signals do not end a wait.
  *
  * Fork. After fork() only the parent may use a handle. In the child every call but sar_close
- * returns -EINVAL, and the memory of buffers is no longer protected once the parent releases them.
- * exec() closes the descriptors. A child that runs on without exec() keeps the connection open, so
- * what the parent has in use stays in use until the child calls sar_close or ends.
+ * returns SAR_E_INVALID, and the memory of buffers is no longer protected once the parent releases
+ * them. exec() closes the descriptors. A child that runs on without exec() keeps the connection
+ * open, so what the parent has in use stays in use until the child calls sar_close or ends.
  *
  * Errors. Functions return 0, or what they document, or a negative errno value. Outputs are set
  * only on success, unless a function says otherwise. sar_strerror() gives the general text of a
  * code. sar_error_detail() gives the words about the calling thread's last failure; they name the
- * object by its name, or as "id:HEX". Every call may return the codes of this table; "Errors" of a
- * function adds the cases that need an explanation.
- *   -EINVAL         an argument is invalid, or the handle is used after fork()
- *   -ENOENT         no such object, and the call does not wait
- *   -ETIMEDOUT      the time is over, or the node does not answer
- *   -EEXIST         the id is in use
- *   -ENOSPC         the store of this node is full
- *   -EFBIG          the object is larger than the store
- *   -EDQUOT         this user has as many bytes on this node as it may have
- *   -ENAMETOOLONG   the name has more than SAR_NAME_MAX bytes
- *   -EMFILE         1,024 buffers of this handle are in use
- *   -ECONNREFUSED   no node runs here
- *   -ENOTCONN       control of this node died, and none came back in the time of the call
- *   -ESTALE         the object was deleted or evicted, or its creator aborted it
- *   -ENODATA        the object, or a part of it, is lost with dead nodes: put it again
- *   -ERESTART       another generation takes the place of this one: release it and get it again
- *   -EAGAIN         a table of the node is full at the moment: try again later
- *   -ERANGE         the clock of a node is more than an hour ahead; the words name the nodes
- *   -EHOSTUNREACH   a part of the directory does not answer: sar_error_nodes says which
- *   -ESHUTDOWN      sar_end_waits was called
- *   -EPROTO, -EPROTONOSUPPORT   library and node differ in version
- *   -ENOMEM         out of memory or address space
+ * object by its name, or as "id:HEX". Every call may return the codes of enum sar_error up
+ * to SAR_E_MEMORY; "Errors" of a function adds the cases that need an explanation.
  *
  * Restarts. When control is killed and started again, the next call reconnects by itself, and waits
  * go on with the rest of their time. Meanwhile objects that are complete on this node are still
  * found. Buffers stay valid and in use; objects under creation can be published and sealed as
  * before. When the dataplane died at the same time, the node's store is lost. Buffers then stay
- * readable; a wait for more of their bytes returns -ERESTART, and a creation returns -ESTALE.
+ * readable; a wait for more of their bytes returns SAR_E_RESTARTED, and a creation returns
+ * SAR_E_DELETED.
  */
 #ifndef SARISSA_H
 #define SARISSA_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h> /* struct iovec */
@@ -90,6 +72,41 @@ extern "C" {
 #define SAR_NODES_MAX	   1024 /* of a broadcast */
 #define SAR_META_MAX	   128	/* bytes of an object's metadata */
 #define SAR_DETAIL_MAX	   512	/* bytes of the words of a failure, with the terminating zero */
+
+/* How functions fail: errno values below 0, with names that say what has happened. */
+enum sar_error {
+	SAR_E_INVALID = -EINVAL,       /* an argument is invalid, or the process was forked */
+	SAR_E_NOT_FOUND = -ENOENT,     /* no such object, and the call does not wait */
+	SAR_E_TIMED_OUT = -ETIMEDOUT,  /* the time is over, or the node does not answer */
+	SAR_E_EXISTS = -EEXIST,	       /* the id is in use */
+	SAR_E_FULL = -ENOSPC,	       /* the store of this node, or a table, is full */
+	SAR_E_TOO_LARGE = -EFBIG,      /* the object is larger than the store */
+	SAR_E_QUOTA = -EDQUOT,	       /* this user has as many bytes here as it may have */
+	SAR_E_NAME = -ENAMETOOLONG,    /* the name has more than SAR_NAME_MAX bytes */
+	SAR_E_TOO_MANY = -EMFILE,      /* 1,024 buffers of this handle are in use */
+	SAR_E_NO_NODE = -ECONNREFUSED, /* no node runs here */
+	SAR_E_NODE_GONE = -ENOTCONN,   /* control of this node died, and none came in time */
+	SAR_E_DELETED = -ESTALE,       /* it was deleted or evicted, or its creator aborted it */
+	SAR_E_ENDED = -ESTALE,	       /* a lease or a membership has ended */
+	SAR_E_LOST = -ENODATA,	     /* all or a part of it is lost with dead nodes: put it again */
+	SAR_E_RESTARTED = -ERESTART, /* another generation takes its place: get it again */
+	SAR_E_BUSY = -EAGAIN,  /* a table of the node is full at the moment: try again later */
+	SAR_E_CLOCK = -ERANGE, /* the clock of a node is more than an hour ahead */
+	SAR_E_PARTIAL = -EHOSTUNREACH, /* a node, and its part of the directory, does not answer */
+	SAR_E_CLOSED = -ESHUTDOWN,     /* sar_end_waits was called */
+	SAR_E_PROTOCOL = -EPROTO,      /* library and node differ in version */
+	SAR_E_VERSION = -EPROTONOSUPPORT, /* library and node differ in version */
+	SAR_E_MEMORY = -ENOMEM,		  /* out of memory or address space */
+	SAR_E_STORAGE = -EIO,		  /* a disk of the node fails */
+	SAR_E_ACCESS = -EACCES,		  /* this user may not open the node's socket */
+	SAR_E_PERMISSION = -EPERM,	  /* this user may not ask for that */
+	SAR_E_CANCELLED = -ECANCELED,	  /* by sar_cancel, or what was to be made was deleted */
+	SAR_E_IN_USE = -EBUSY,		  /* an operation of a queue has this member */
+	SAR_E_LATE = -ETIME,		  /* the round of this contribution has closed */
+	SAR_E_UNREACHABLE = -ENETUNREACH, /* no switch answers at this address */
+	SAR_E_UNSUPPORTED = -ENOTSUP,	  /* the switch, or this version, cannot do that */
+	SAR_E_TOO_LONG = -E2BIG,	  /* it has more than this library can take */
+};
 
 typedef struct sar sar; /* a handle: a connection to the local node */
 
@@ -190,8 +207,8 @@ sar_id sar_id_of(const void *key, size_t key_bytes);
  * not set, at /run/sarissa/control.sock.
  *
  * Ownership: *out is the caller's until sar_close.
- * Errors: -ECONNREFUSED no node there. -EACCES the caller may not write to the socket. -ETIMEDOUT.
- * -EINVAL path is too long for a socket. -EPROTONOSUPPORT.
+ * Errors: SAR_E_NO_NODE no node there. SAR_E_ACCESS the caller may not write to the socket.
+ * SAR_E_TIMED_OUT. SAR_E_INVALID path is too long for a socket. SAR_E_VERSION.
  */
 int sar_open(const char *path, sar **out);
 
@@ -204,11 +221,11 @@ int sar_open(const char *path, sar **out);
 void sar_close(sar *s);
 
 /*
- * Ends the waits of all threads, now and later, with -ESHUTDOWN: sar_get, sar_get_begin, sar_wait,
- * sar_reduce_sources and the waits of sar_put. Call it before sar_close when other threads wait.
- * They return at once, or after at most 10 s if they are just connecting to a new control. Objects
- * that are complete on this node are still found. Buffers, creations and all other calls are not
- * affected.
+ * Ends the waits of all threads, now and later, with SAR_E_CLOSED: sar_get, sar_get_begin,
+ * sar_wait, sar_reduce_sources and the waits of sar_put. Call it before sar_close when other
+ * threads wait. They return at once, or after at most 10 s if they are just connecting to a new
+ * control. Objects that are complete on this node are still found. Buffers, creations and all other
+ * calls are not affected.
  */
 void sar_end_waits(sar *s);
 
@@ -220,9 +237,10 @@ void sar_end_waits(sar *s);
  * shown to people and does not decide the id: use sar_id_of(name, strlen(name)) for both to agree.
  * Ownership: *out is the caller's until sar_seal, sar_abort or sar_close. The object is aborted if
  * the process ends before sar_seal.
- * Errors: -EEXIST the id is in use somewhere in the cluster. -EAGAIN a node that has the object
- * does not answer: try again. -EDQUOT this user has as many bytes on this node as it may have.
- * -ENOSPC, -EFBIG, -EMFILE, -ENAMETOOLONG, -ERANGE, -ESTALE the lease of the handle has ended.
+ * Errors: SAR_E_EXISTS the id is in use somewhere in the cluster. SAR_E_BUSY a node that has the
+ * object does not answer: try again. SAR_E_QUOTA this user has as many bytes on this node as it may
+ * have. SAR_E_FULL, SAR_E_TOO_LARGE, SAR_E_TOO_MANY, SAR_E_NAME, SAR_E_CLOCK, SAR_E_ENDED the lease
+ * has ended.
  */
 int sar_create(sar *s, sar_id id, const char *name, uint64_t size, sar_buffer *out);
 
@@ -250,10 +268,10 @@ typedef struct sar_put_options {
 /*
  * sar_create with options; NULL: none.
  *
- * Errors: those of sar_create, and of sar_expire with a ttl_ns. -EINVAL size of the options; a time
- * is out of range; too many metadata, or they begin with 0xA1 and describe no array of that size.
- * -E2BIG the options have members that this library does not know. -ENOTSUP copies or flags.
- * -ETIMEDOUT.
+ * Errors: those of sar_create, and of sar_expire with a ttl_ns. SAR_E_INVALID size of the options;
+ * a time is out of range; too many metadata, or they begin with 0xA1 and describe no array of that
+ * size. SAR_E_TOO_LONG the options have members that this library does not know. SAR_E_UNSUPPORTED
+ * copies or flags. SAR_E_TIMED_OUT.
  */
 int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
 		    const sar_put_options *options, sar_buffer *out);
@@ -263,7 +281,7 @@ int sar_create_with(sar *s, sar_id id, const char *name, uint64_t size,
  *
  * Shapes: ready is at least b->ready and at most b->size. On success b->ready becomes ready.
  * Ownership: b stays the caller's. Published bytes must not be written again.
- * Errors: -EINVAL b is not under creation, or ready is out of range. -ESTALE.
+ * Errors: SAR_E_INVALID b is not under creation, or ready is out of range. SAR_E_DELETED.
  */
 int sar_publish(sar *s, sar_buffer *b, uint64_t ready);
 
@@ -272,15 +290,16 @@ int sar_publish(sar *s, sar_buffer *b, uint64_t ready);
  *
  * Ownership: on success b is zero, and its mapping is gone. On failure b is still the caller's, for
  * sar_abort.
- * Errors: -EINVAL b is not under creation. -ESTALE.
+ * Errors: SAR_E_INVALID b is not under creation. SAR_E_DELETED.
  */
 int sar_seal(sar *s, sar_buffer *b);
 
 /*
- * Gives up an object under creation. Its space returns to the store. Its readers fail with -ESTALE.
+ * Gives up an object under creation. Its space returns to the store. Its readers fail with
+ * SAR_E_DELETED.
  *
  * Ownership: b is zero afterwards, whatever is returned.
- * Errors: -EINVAL b is not under creation.
+ * Errors: SAR_E_INVALID b is not under creation.
  */
 int sar_abort(sar *s, sar_buffer *b);
 
@@ -295,10 +314,9 @@ int sar_abort(sar *s, sar_buffer *b);
  *
  * Shapes: size bytes at data, which may be NULL for 0 bytes; name as of sar_create.
  * Ownership: data stays the caller's and is not used after the call.
- * Errors: those of sar_create. -EEXIST the object with this id has another size, other bytes or
- * other metadata; the words say which.
- * -ETIMEDOUT no byte of the other put has come for 30 s. -ENOSPC the store has no room for the copy
- * to compare with.
+ * Errors: those of sar_create. SAR_E_EXISTS the object with this id has another size, other bytes
+ * or other metadata; the words say which. SAR_E_TIMED_OUT no byte of the other put has come for
+ * 30 s. SAR_E_FULL the store has no room for the copy to compare with.
  */
 int sar_put(sar *s, sar_id id, const char *name, const void *data, uint64_t size);
 
@@ -341,9 +359,9 @@ int sar_put_iov_with(sar *s, sar_id id, const char *name, const struct iovec *io
  * Shapes: timeout_ns is for the whole call. On success out->ready is out->size.
  * Ownership: *out is the caller's until sar_release. The memory is read-only. It stays as it is
  * even if the object is deleted.
- * Errors: -ENOENT timeout_ns is 0 and no node has the object. -ETIMEDOUT the words say whether the
- * object was ever put. -ENODATA a part of it has come, and no live node has the rest. -ESTALE.
- * -ENOSPC no room for the copy. -EMFILE.
+ * Errors: SAR_E_NOT_FOUND timeout_ns is 0 and no node has the object. SAR_E_TIMED_OUT the words say
+ * whether the object was ever put. SAR_E_LOST a part of it has come, and no live node has the rest.
+ * SAR_E_DELETED. SAR_E_FULL no room for the copy. SAR_E_TOO_MANY.
  */
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 
@@ -361,10 +379,10 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
  *
  * Shapes: upto beyond the size means the whole object. b->ready is refreshed also after an error.
  * Ownership: b stays the caller's, also after an error.
- * Errors: -ETIMEDOUT. Before those bytes came: -ESTALE the object was deleted or its creator
- * aborted it; -ENODATA no live node has them any more; -ERESTART the object was put again, or the
- * reduce that makes it has restarted, or the node has lost its store: release b and get the object
- * again. -EINVAL b is not from sar_get or sar_get_begin.
+ * Errors: SAR_E_TIMED_OUT. Before those bytes came: SAR_E_DELETED the object was deleted or its
+ * creator aborted it; SAR_E_LOST no live node has them any more; SAR_E_RESTARTED the object was put
+ * again, or the reduce that makes it has restarted, or the node has lost its store: release b and
+ * get the object again. SAR_E_INVALID b is not from sar_get or sar_get_begin.
  */
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
 
@@ -376,7 +394,7 @@ int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
  *
  * Shapes: id NULL: of the node alone; then the words are empty while it is there. room: bytes at
  * out, of which SAR_DETAIL_MAX suffice.
- * Errors: -ENOTCONN the node has gone, which the words say, too. -EINVAL no room.
+ * Errors: SAR_E_NODE_GONE the node has gone, which the words say, too. SAR_E_INVALID no room.
  */
 int sar_waits_for(sar *s, const sar_id *id, char *out, size_t room);
 
@@ -443,9 +461,9 @@ typedef struct sar_reduction {
  *
  * With num or min, sources beyond those needed are a reserve. When a node dies, its contribution
  * comes from another copy or from the reserve; if there is neither, the reduce waits until the
- * source is put again. Partial sums that include the lost contribution are recomputed, so
- * all bytes of a result hold the same set of sources. A reader of the target begins again: sar_get
- * by itself, sar_wait with -ERESTART.
+ * source is put again. Partial sums that include the lost contribution are recomputed, so all bytes
+ * of a result hold the same set of sources. A reader of the target begins again: sar_get by itself,
+ * sar_wait with SAR_E_RESTARTED.
  *
  * Floating-point sums depend on the order of arrival: two reduces of the same sources may differ in
  * their last bits. All copies of one result are equal. f16 and bf16 are added in f32 and rounded to
@@ -456,11 +474,11 @@ typedef struct sar_reduction {
  * is not 0; the result has their description. how->num and how->min are at most count, and one of
  * them is 0. deadline_ns is less than timeout_ns; without min it is 0. timeout_ns is above 0 and is
  * for the whole reduce: when it has passed, the reduce ends without a result. Ownership: sources,
- * how and name are not used after the call. Errors: -EINVAL op, dtype, flags, count, num, min or
- * deadline_ns is unknown or out of range; a source is listed twice or is the target; sizes, types,
- * shapes or orders do not fit. -EEXIST the target exists, or another reduce makes it. -EAGAIN too
- * many reduces at a time. -ETIMEDOUT no answer; the reduce may begin all the same:
- * sar_reduce_sources tells.
+ * how and name are not used after the call. Errors: SAR_E_INVALID op, dtype, flags, count, num, min
+ * or deadline_ns is unknown or out of range; a source is listed twice or is the target; sizes,
+ * types, shapes or orders do not fit. SAR_E_EXISTS the target exists, or another reduce makes it.
+ * SAR_E_BUSY too many reduces at a time. SAR_E_TIMED_OUT no answer; the reduce may begin all the
+ * same: sar_reduce_sources tells.
  */
 int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 	       const sar_reduction *how, int64_t timeout_ns);
@@ -472,11 +490,12 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
  *
  * Shapes: sets up to room ids at out, the sources that the result holds, in the order in which
  * sar_reduce named them. Returns how many there are, which may be more than room.
- * Errors: -ETIMEDOUT the reduce goes on, or its own time is over; the words say which. -ENOENT no
- * such reduce is known. -EINVAL a source that came later does not fit. -EEXIST an older object with
- * the target's id has come back. -ENOSPC a node has no room for its part. -ECANCELED the target was
- * deleted. -ENODATA the result exists, but nobody knows any more what is in it. -ESTALE the nodes
- * that had just made the result are lost with it: reduce again.
+ * Errors: SAR_E_TIMED_OUT the reduce goes on, or its own time is over; the words say which.
+ * SAR_E_NOT_FOUND no such reduce is known. SAR_E_INVALID a source that came later does not fit.
+ * SAR_E_EXISTS an older object with the target's id has come back. SAR_E_FULL a node has no room
+ * for its part. SAR_E_CANCELLED the target was deleted. SAR_E_LOST the result exists, but nobody
+ * knows any more what is in it. SAR_E_DELETED the nodes that had just made the result are lost with
+ * it: reduce again.
  */
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room);
 
@@ -486,8 +505,8 @@ int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, u
  * Shapes: sets up to room ids at out and returns how many sources there are. First come the
  * *present sources that exist, then the missing ones, each in the order in which sar_reduce named
  * them. After the end of a reduce: the sources that its result holds, all present.
- * Errors: -ETIMEDOUT its coordinator does not answer, or its own time is over. Otherwise those of
- * sar_reduce_sources. *present is 0 after an error.
+ * Errors: SAR_E_TIMED_OUT its coordinator does not answer, or its own time is over. Otherwise those
+ * of sar_reduce_sources. *present is 0 after an error.
  */
 int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsigned *present);
 
@@ -498,8 +517,8 @@ int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsig
  *
  * Shapes: those of sar_reduce; timeout_ns is for all of it.
  * Ownership: *out is the caller's until sar_release. Nothing else is used after the call.
- * Errors: those of sar_reduce, sar_reduce_sources and sar_get. -EEXIST the target exists and is not
- * the result of these sources.
+ * Errors: those of sar_reduce, sar_reduce_sources and sar_get. SAR_E_EXISTS the target exists and
+ * is not the result of these sources.
  */
 int sar_allreduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 		  const sar_reduction *how, int64_t timeout_ns, sar_buffer *out);
@@ -537,10 +556,10 @@ typedef struct sar_switch_result {
  * key. A place belongs to the process that joins first: the switch drops what others send for it.
  *
  * Ownership: how is not used after the call. *out is the caller's until sar_switch_leave.
- * Errors: -ENETUNREACH nothing answered there for 0.2 s, or the group has another key. -ENOSPC the
- * switch has no room for a group. -EEXIST the group has another number of members, or another
- * process is this member. -EPROTO the switch is of another version. -ESTALE the group has a later
- * policy. -EINVAL.
+ * Errors: SAR_E_UNREACHABLE nothing answered there for 0.2 s, or the group has another key.
+ * SAR_E_FULL the switch has no room for a group. SAR_E_EXISTS the group has another number of
+ * members, or another process is this member. SAR_E_PROTOCOL the switch is of another version.
+ * SAR_E_ENDED the group has a later policy. SAR_E_INVALID.
  */
 int sar_switch_join(const sar_switch_options *how, sar_switch **out);
 
@@ -554,10 +573,10 @@ void sar_switch_leave(sar_switch *w);
  * Shapes: bytes bytes at source and at target, which may be the same. how has op, dtype, and in
  * flags SAR_REDUCE_BLOCK or 0; the rest is 0. out may be NULL.
  * Ownership: nothing is used after the call. The target is undefined after an error.
- * Errors: -ENETUNREACH the switch was silent for 0.2 s. -ETIMEDOUT other members did not send
- * theirs. -ESTALE a quorum went on without this member. -ENOTSUP the switch cannot compute that.
- * -EFBIG more than 1440 * 2^31 bytes. -EINVAL the arguments, or other members have another shape.
- * After an error leave, and join a group of another number.
+ * Errors: SAR_E_UNREACHABLE the switch was silent for 0.2 s. SAR_E_TIMED_OUT other members did not
+ * send theirs. SAR_E_ENDED a quorum went on without this member. SAR_E_UNSUPPORTED the switch
+ * cannot compute that. SAR_E_TOO_LARGE more than 1440 * 2^31 bytes. SAR_E_INVALID the arguments, or
+ * other members have another shape. After an error leave, and join a group of another number.
  */
 int sar_switch_allreduce(sar_switch *w, const void *source, void *target, uint64_t bytes,
 			 const sar_reduction *how, int64_t timeout_ns, sar_switch_result *out);
@@ -593,9 +612,9 @@ int sar_gather(sar *s, const sar_id *ids, unsigned count, int64_t timeout_ns, sa
  *
  * Shapes: the numbers of up to SAR_NODES_MAX nodes; count 0 means all nodes that are up.
  * Ownership: nodes is not used after the call.
- * Errors: -EINVAL no such node. -EHOSTUNREACH one of them is down, or went down meanwhile. -ENOSPC
- * one of them has no room. -ENOENT, -ETIMEDOUT as of sar_get. The words name the node. Other nodes
- * may have got the object all the same, and keep it.
+ * Errors: SAR_E_INVALID no such node. SAR_E_PARTIAL one of them is down, or went down meanwhile.
+ * SAR_E_FULL one of them has no room. SAR_E_NOT_FOUND, SAR_E_TIMED_OUT as of sar_get. The words
+ * name the node. Other nodes may have got the object all the same, and keep it.
  */
 int sar_broadcast(sar *s, sar_id id, const uint32_t *nodes, unsigned count, int64_t timeout_ns);
 
@@ -604,19 +623,19 @@ int sar_broadcast(sar *s, sar_id id, const uint32_t *nodes, unsigned count, int6
  * Returns when every node with a copy has removed it or is dead as a member.
  *
  * Ownership: buffers in use stay readable until they are released.
- * Errors: -ENOENT. -ETIMEDOUT a node did not answer for 9 s, and the words name it: the object is
- * gone from the directory, and that node removes its copy when it answers again; or too many
- * deletes are under way, and nothing was removed. -EHOSTUNREACH nothing was removed, since the
- * nodes that know the object may be out of reach. 0 is also returned when control died before it
- * answered and none is there now.
+ * Errors: SAR_E_NOT_FOUND. SAR_E_TIMED_OUT a node did not answer for 9 s, and the words name it:
+ * the object is gone from the directory, and that node removes its copy when it answers again; or
+ * too many deletes are under way, and nothing was removed. SAR_E_PARTIAL nothing was removed, since
+ * the nodes that know the object may be out of reach. 0 is also returned when control died before
+ * it answered and none is there now.
  */
 int sar_delete(sar *s, sar_id id);
 
 /*
  * What the directory knows of an object, at one moment.
  *
- * Errors: -ENOENT nothing is known. -EHOSTUNREACH the node that would know does not answer, or this
- * node may be cut off from it.
+ * Errors: SAR_E_NOT_FOUND nothing is known. SAR_E_PARTIAL the node that would know does not answer,
+ * or this node may be cut off from it.
  */
 int sar_info_get(sar *s, sar_id id, sar_info *out);
 
@@ -633,7 +652,7 @@ int sar_holders(sar *s, sar_id id, sar_holder *out, unsigned room);
  * Calls fn for each object of the cluster until it returns non-zero. That value is returned.
  *
  * Ownership: info is valid only during the call of fn. fn may use the handle.
- * Errors: -EHOSTUNREACH a part of the directory does not answer: fn was called for all objects that
+ * Errors: SAR_E_PARTIAL a part of the directory does not answer: fn was called for all objects that
  * the rest knows, and sar_error_nodes tells which nodes are missing.
  */
 int sar_list(sar *s, int (*fn)(const sar_info *info, void *arg), void *arg);
@@ -653,7 +672,7 @@ typedef struct sar_lease_info {
  *
  * Shapes: prefix is a string of at most SAR_NAME_MAX bytes; NULL or empty: all objects. lease is
  * NULL for an object that no lease holds.
- * Errors: as sar_list. -ENAMETOOLONG.
+ * Errors: as sar_list. SAR_E_NAME.
  */
 int sar_list_prefix(sar *s, const char *prefix,
 		    int (*fn)(const sar_info *info, const sar_lease_info *lease, void *arg),
@@ -669,14 +688,14 @@ int sar_list_prefix(sar *s, const char *prefix,
  * Shapes: name is a string of 1 to SAR_LEASE_NAME_MAX bytes, or NULL. ttl_ns is 100 ms to ten
  * years; it replaces that of a lease that continues.
  * Ownership: *lease is a number, valid on all handles of this node and user until the lease ends.
- * Errors: -EINVAL. -ENAMETOOLONG. -ENOSPC this node has 4,096 leases, which is the most.
+ * Errors: SAR_E_INVALID. SAR_E_NAME. SAR_E_FULL this node has 4,096 leases, which is the most.
  */
 int sar_lease(sar *s, const char *name, int64_t ttl_ns, uint64_t *lease);
 
 /*
  * Ends a lease now. It holds nothing any more; what no other lease holds is being deleted.
  *
- * Errors: -ESTALE the lease has ended already.
+ * Errors: SAR_E_ENDED the lease has ended already.
  */
 int sar_lease_end(sar *s, uint64_t lease);
 
@@ -685,22 +704,24 @@ int sar_lease_end(sar *s, uint64_t lease);
  * each object from its first moment. 0: no lease does. A put of bytes that exist already holds
  * their object only if another lease does.
  *
- * Errors: none here; the calls that make objects fail with -ESTALE when the lease has ended.
+ * Errors: none here; the calls that make objects fail with SAR_E_ENDED when the lease has ended.
  */
 int sar_set_lease(sar *s, uint64_t lease);
 
 /*
  * The lease holds an object that exists. Holding it twice is holding it once.
  *
- * Errors: -ENOENT no such object. -ESTALE the lease has ended. -ENOSPC the leases of this node hold
- * 65,536 objects, or 1,024 leases hold this one, or its shard owner has no room. -ETIMEDOUT.
+ * Errors: SAR_E_NOT_FOUND no such object. SAR_E_ENDED the lease has ended. SAR_E_FULL the leases
+ * of this node hold 65,536 objects, or 1,024 leases hold this one, or its shard owner has no room.
+ * SAR_E_TIMED_OUT.
  */
 int sar_hold(sar *s, uint64_t lease, sar_id id);
 
 /*
  * The lease lets an object go. If no other lease holds it, it is deleted when the call returns.
  *
- * Errors: -ENOENT the lease does not hold it. -ESTALE the lease has ended. -ETIMEDOUT.
+ * Errors: SAR_E_NOT_FOUND the lease does not hold it. SAR_E_ENDED the lease has ended.
+ * SAR_E_TIMED_OUT.
  */
 int sar_drop(sar *s, uint64_t lease, sar_id id);
 
@@ -708,14 +729,15 @@ int sar_drop(sar *s, uint64_t lease, sar_id id);
  * Has an object deleted everywhere ttl_ns from now, held or not. 0: takes its time away.
  *
  * Shapes: ttl_ns is at most ten years.
- * Errors: -EINVAL. -ENOENT no such object. -ENOSPC as of sar_hold. -ETIMEDOUT.
+ * Errors: SAR_E_INVALID. SAR_E_NOT_FOUND no such object. SAR_E_FULL as of sar_hold.
+ * SAR_E_TIMED_OUT.
  */
 int sar_expire(sar *s, sar_id id, int64_t ttl_ns);
 
 /*
  * The lease that has held the object longest.
  *
- * Errors: -ENOENT no lease holds it, or no such object. Else as sar_info_get.
+ * Errors: SAR_E_NOT_FOUND no lease holds it, or no such object. Else as sar_info_get.
  */
 int sar_lease_get(sar *s, sar_id id, sar_lease_info *out);
 
@@ -731,7 +753,7 @@ int sar_nodes(sar *s, int (*fn)(const sar_node *node, void *arg), void *arg);
  * count its copies any more, and what only it had may be put again. A restart of control needs none
  * of this.
  *
- * Errors: -EPERM only root and the user of the daemons may. -ETIMEDOUT.
+ * Errors: SAR_E_PERMISSION only root and the user of the daemons may. SAR_E_TIMED_OUT.
  */
 int sar_leave(sar *s);
 
@@ -746,7 +768,7 @@ const char *sar_strerror(int error);
 const char *sar_error_detail(void);
 
 /*
- * The nodes that the calling thread's last failure is about, if that was -EHOSTUNREACH.
+ * The nodes that the calling thread's last failure is about, if that was SAR_E_PARTIAL.
  *
  * Shapes: fills up to room numbers at out. Returns how many there are: 256 at most, 0 after any
  * other failure.

@@ -15,7 +15,7 @@ class Error(OSError):
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument does not hold (EINVAL), of the call or of the reduce that it asks for."""
+    """An argument does not hold (EINVAL), of the call or of the reduce that it asks for, or is too long (E2BIG)."""
 
 
 class PartialError(Error):
@@ -149,7 +149,7 @@ class WaitWarning(UserWarning):
 
 
 KINDS: Dict[int, Type[Error]] = {
-    errno.EINVAL: InvalidArgument, errno.EHOSTUNREACH: PartialError, errno.ENOENT: NotFound,
+    errno.EINVAL: InvalidArgument, errno.E2BIG: InvalidArgument, errno.EHOSTUNREACH: PartialError, errno.ENOENT: NotFound,
     errno.ETIMEDOUT: TimedOut, errno.EEXIST: Exists, errno.ENOSPC: StoreFull, errno.EFBIG: TooLarge,
     errno.ENAMETOOLONG: NameTooLong, errno.ESTALE: Deleted, errno.ENODATA: Lost,
     errno.ERESTART: Restarted, errno.ECANCELED: Cancelled, errno.EMFILE: TooManyViews, errno.ETIME: Late,
