@@ -107,6 +107,7 @@ void control_start(struct control *c)
 	list_init(&c->participant->participants.active);
 	list_init(&c->participant->pulls.early);
 	list_init(&c->participant->pushes.early);
+	announce_init(c);
 	reduces_init(c);
 	requesters_init(c);
 	list_init(&c->cluster->loopback_queue);
@@ -114,7 +115,6 @@ void control_start(struct control *c)
 	list_init(&c->session->creations.copying);
 	list_init(&c->store->objects.lru);
 	list_init(&c->store->objects.zombies);
-	announce_init(c);
 	spill_init(c);
 	c->cluster->calls.count = env_random(c) >> (CALLS_INDEX_BITS + 2);
 	c->epoch_ns = c->config.incarnation - c->now_ns;
@@ -207,7 +207,6 @@ static void control_turn(struct control *c)
 	announcer_pump(c);
 	tombstone_copies_pump(c);
 	backup_pump(c);
-	requesters_pump(c);
 	if (c->directory->unremoved)
 		control_remind(c);
 	while ((l = loopback_pop(c))) {

@@ -65,8 +65,6 @@ static void wiring_announce_asked(struct control *c, struct node *n)
 {
 	resync_asked(n);
 	resync_begin(c);
-	requesters_tell(c);
-	agents_tell(c, n);
 }
 
 static void wiring_link_up(struct control *c, struct node *n)
@@ -153,7 +151,6 @@ static void wiring_ownership(struct control *c)
 		rpc_move(c);
 		group_ownership(c, wiring_mine);
 	}
-	requesters_tell(c);
 	if (c->table)
 		resync_begin(c);
 }

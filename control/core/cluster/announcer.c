@@ -43,6 +43,13 @@ bool announcer_unacked(struct control *c, const struct announced *a, const struc
 	return a->owner != owner->number + 1 || a->epoch != membership_epoch(c, owner);
 }
 
+void announcer_check(struct control *c, struct announcer *as, struct announced *a,
+		     const struct object_id *id)
+{
+	if (!a->call && announcer_unacked(c, a, id))
+		announcer_mark(as, a);
+}
+
 void announcer_acked(struct announced *a, const struct node *owner, uint64_t epoch)
 {
 	a->owner = owner->number + 1;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tells the owners of ids what this node has of them: objects (store/announce.c), holds
- * (lease/tell.c). By state, not by a log: an item that changes is marked, and its present state is
- * sent in its turn, one call an item. So memory is bounded however long an owner is away. A sweep
- * marks the items that their owners have not acknowledged. It must not know what the items are.
+ * (lease/tell.c), results of reduces (requester/ledger.c), members of groups (group/agent.c). By
+ * state, not by a log: an item that changes is marked, and its present state is sent in its turn,
+ * one call an item. So memory is bounded however long an owner is away. A sweep marks the items
+ * that their owners have not acknowledged. It must not know what the items are.
  */
 #ifndef SARISSA_CONTROL_CORE_CLUSTER_ANNOUNCER_H
 #define SARISSA_CONTROL_CORE_CLUSTER_ANNOUNCER_H
@@ -25,7 +26,7 @@ struct announcer_user {
 	/* Marks the item of that index if it is to be said, and its owner has not acknowledged it.
 	 */
 	void (*look)(struct control *c, uint32_t index);
-	/* Starts a call without a limit about the item's present state. NULL: none is free. */
+	/* Starts a call about the item's present state. NULL: none is free. */
 	struct call *(*say)(struct control *c, struct announced *a);
 };
 
@@ -55,6 +56,9 @@ void announcer_sweep_all(struct control *c);
 bool announcer_sweeping(const struct control *c);
 /* Whether the present owner of the id has not acknowledged the item. */
 bool announcer_unacked(struct control *c, const struct announced *a, const struct object_id *id);
+/* Marks the item, if that owner has not, and it has no call under way. */
+void announcer_check(struct control *c, struct announcer *as, struct announced *a,
+		     const struct object_id *id);
 void announcer_acked(struct announced *a, const struct node *owner, uint64_t epoch);
 void announcer_park(struct announcer *as, struct announced *a);
 /* The item's call ends. */

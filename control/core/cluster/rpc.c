@@ -255,7 +255,7 @@ void rpc_move(struct control *c)
 		if (call->message.kind == MESSAGE_GET)
 			call->message.get.epoch = 0;
 		if (call->message.kind == MESSAGE_HAVE || call->message.kind == MESSAGE_HOLD ||
-		    call->message.kind == MESSAGE_RECALL)
+		    call->message.kind == MESSAGE_RECALL || call->message.kind == MESSAGE_GROUP)
 			call->cookie = membership_epoch(c, owner);
 		rpc_transmit(c, call);
 		rpc_rearm(c, call);

@@ -28,7 +28,7 @@ static struct agent_member *agents_find(struct control *c, const struct object_i
 
 static void agents_free(struct control *c, struct agent_member *m)
 {
-	rpc_cancel(c, m->call);
+	announcer_forget(c, &c->group->agents.announcer, &m->announced);
 	list_remove(&m->of_session);
 	idmap_remove(&c->group->agents.by_number, &m->by_number);
 	pool_give(&c->group->agents.pool, m);
@@ -109,30 +109,50 @@ bool agents_saw(struct control *c, struct list *members, const struct object_id 
 /* ---- the owner --------------------------------------------------------------------------------
  */
 
+static uint32_t agents_items(const struct control *c)
+{
+	return c->group->agents.pool.fresh;
+}
+
+static void agents_look(struct control *c, uint32_t index)
+{
+	struct agent_member *m = pool_at(&c->group->agents.pool, index);
+
+	if (list_linked(&m->of_session))
+		announcer_check(c, &c->group->agents.announcer, &m->announced, &m->group);
+}
+
 static bool agents_announced(struct control *c, struct call *call, const struct message *answer)
 {
 	struct agent_member *m = call->owner;
 
-	m->call = NULL; /* if it is refused, its next request says so */
+	announcer_heard(&c->group->agents.announcer, &m->announced);
+	/* if it is refused, its next request says so */
+	announcer_acked(&m->announced, call->node, call->cookie);
+	announcer_check(c, &c->group->agents.announcer, &m->announced, &m->group);
 	return false;
 }
 
-void agents_tell(struct control *c, const struct node *owner)
+void agents_doubt(struct control *c)
 {
-	struct agents *as = &c->group->agents;
+	for (uint32_t i = 0; i < c->group->agents.pool.fresh; i++)
+		((struct agent_member *)pool_at(&c->group->agents.pool, i))->announced.owner = 0;
+}
 
-	for (uint32_t i = 0; i < as->pool.fresh; i++) {
-		struct agent_member *m = pool_at(&as->pool, i);
-		struct message message = {.kind = MESSAGE_GROUP};
+static struct call *agents_say(struct control *c, struct announced *a)
+{
+	struct agent_member *m = list_item(a, struct agent_member, announced);
+	struct message message = {.kind = MESSAGE_GROUP, .group = {.id = m->group, .ask = m->join}};
 
-		if (!list_linked(&m->of_session) || m->call ||
-		    (owner && ownership_shard(c, &m->group) != owner))
-			continue;
-		message.group.id = m->group;
-		message.group.ask = m->join;
-		m->call = rpc_start(c, ownership_shard(c, &m->group), &message, TABLE_SLOT_NONE,
-				    c->config.directory_ns, agents_announced, m);
-	}
+	return rpc_start(c, ownership_shard(c, &m->group), &message, TABLE_SLOT_NONE,
+			 c->config.directory_ns, agents_announced, m);
+}
+
+void agents_init(struct control *c)
+{
+	static const struct announcer_user user = {64, agents_items, agents_look, agents_say};
+
+	announcer_init(c, &c->group->agents.announcer, &user);
 }
 
 static bool agents_gone(struct control *c, struct call *call, const struct message *answer)

@@ -10,9 +10,9 @@
 #include "core/base/arena.h"
 #include "core/base/idmap.h"
 #include "core/base/list.h"
+#include "core/cluster/state.h"
 #include "internal/group.h"
 
-struct call;
 struct control;
 struct control_config;
 struct node;
@@ -22,15 +22,20 @@ struct agent_member {
 	struct list of_session;
 	struct object_id group;
 	struct group_request join; /* that announces it again */
-	struct call *call;	   /* announces it now */
+	struct announced announced;
 };
 
 struct agents {
+	struct announcer announcer;
 	struct pool pool;
 	struct idmap by_number;
 };
 
 void agents_carve(struct agents *as, struct arena *a, const struct control_config *config);
+void agents_init(struct control *c);
+/* The members have changed: an owner that took this node for dead has dropped what it acknowledged.
+ */
+void agents_doubt(struct control *c);
 /* The owner has answered a request of a member: status 0. members: those of its session. False: no
  * room for a member more. */
 bool agents_saw(struct control *c, struct list *members, const struct object_id *group,
@@ -39,7 +44,5 @@ bool agents_saw(struct control *c, struct list *members, const struct object_id 
 bool agents_room(const struct control *c);
 /* The session of these members has ended. */
 void agents_leave(struct control *c, struct list *members);
-/* The owner may have changed, or have restarted: announces members. NULL: to all owners. */
-void agents_tell(struct control *c, const struct node *owner);
 
 #endif

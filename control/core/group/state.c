@@ -17,6 +17,7 @@ void group_carve(struct group_state *r, struct arena *a, const struct control_co
 void group_start(struct control *c)
 {
 	shell_init(c);
+	agents_init(c);
 }
 
 static struct groups *group_now(struct control *c)
@@ -56,7 +57,7 @@ void group_node_reborn(struct control *c, uint32_t node)
 void group_ownership(struct control *c, bool (*mine)(void *arg, const struct object_id *id))
 {
 	groups_keep(group_now(c), mine, c);
-	agents_tell(c, NULL);
+	agents_doubt(c);
 }
 
 static void group_fire(struct control *c, struct timer *t)

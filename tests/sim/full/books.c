@@ -316,7 +316,7 @@ const char *books_check_idle(struct control *c)
 		{"announcements", c->store->objects.announcer.sending},
 		{"objects to be announced",
 		 length(&c->store->objects.announcer.dirty) + length(&c->store->objects.late)},
-		{"RECALLs", c->requester->requesters.sending},
+		{"RECALLs", c->requester->requesters.announcer.sending},
 	};
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
 		if (left[i].used)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reduces that have ended with a result: which sources it holds outlives the coordinator. The
- * requester remembers it, and reports it to each new owner of the target (RECALL). Called by
- * requester.c, by sessions, and when the members change.
+ * requester remembers it, and reports it to each new owner of the target (RECALL), by the
+ * announcer. Called by requester.c and by sessions.
  */
 #include <errno.h>
 #include "state.h"
-
-enum { RECALLS_MAX = 32 };
 
 static struct requester *ledger_find(const struct list *head, const struct object_id *target)
 {
@@ -63,17 +61,16 @@ void requester_keep(struct control *c, struct requester *r)
 	r->state = REQUESTER_KEPT;
 	list_remove(&r->link);
 	list_append(&c->requester->requesters.kept, &r->link);
-	if (r->lost_ns == 0) { /* the owner itself reported the end */
-		r->acked_by = owner->number + 1;
-		r->acked_epoch = membership_epoch(c, owner);
-	}
-	c->requester->requesters.unacked |= r->lost_ns != 0;
+	if (r->lost_ns == 0) /* the owner itself reported the end */
+		announcer_acked(&r->announced, owner, membership_epoch(c, owner));
+	else
+		announcer_mark(&c->requester->requesters.announcer, &r->announced);
 }
 
 void requester_forget(struct control *c, struct requester *r)
 {
 	rpc_cancel(c, r->call);
-	c->requester->requesters.sending -= r->state == REQUESTER_KEPT && r->call;
+	announcer_forget(c, &c->requester->requesters.announcer, &r->announced);
 	timers_cancel(&c->timers, &r->timer);
 	timers_cancel(&c->timers, &r->watch);
 	list_remove(&r->link);
@@ -89,62 +86,55 @@ void requester_fill_recall(struct control *c, struct call *call)
 
 static void ledger_retry(struct control *c, struct timer *t)
 {
-	c->requester->requesters.unacked = true;
+	struct requester *r = list_item(t, struct requester, timer);
+
+	announcer_mark(&c->requester->requesters.announcer, &r->announced);
+}
+
+static uint32_t ledger_items(const struct control *c)
+{
+	return c->requester->requesters.pool.fresh;
+}
+
+static void ledger_look(struct control *c, uint32_t index)
+{
+	struct requester *r = pool_at(&c->requester->requesters.pool, index);
+
+	if (list_linked(&r->link) && r->state == REQUESTER_KEPT && !r->timer.position)
+		announcer_check(c, &c->requester->requesters.announcer, &r->announced,
+				&r->reduce.target);
 }
 
 static bool ledger_acked(struct control *c, struct call *call, const struct message *answer)
 {
 	struct requester *r = call->owner;
+	int32_t status = answer ? answer->reply.status : -ETIMEDOUT;
 
-	r->call = NULL;
-	c->requester->requesters.sending--;
-	c->requester->requesters.unacked = true; /* the next ones */
-	if (answer && answer->reply.status == -ESTALE) {
-		requester_forget(c, r); /* the target was deleted */
-		return false;
-	}
-	if (answer && answer->reply.status ==
-			      -EAGAIN) { /* the target is being rebuilt, or there is no room */
+	announcer_heard(&c->requester->requesters.announcer, &r->announced);
+	if (status == -ESTALE) { /* the target was deleted */
+		requester_forget(c, r);
+	} else if (status == -EAGAIN) { /* the target is being rebuilt, or there is no room */
 		timers_set(&c->timers, &r->timer, c->now_ns + c->config.retry_ns, ledger_retry);
-		return false;
+	} else {
+		announcer_acked(&r->announced, call->node, call->cookie);
+		announcer_check(c, &c->requester->requesters.announcer, &r->announced,
+				&r->reduce.target);
 	}
-	r->acked_by = call->node->number + 1;
-	r->acked_epoch = call->cookie;
 	return false;
 }
 
-static void ledger_send(struct control *c, struct requester *r)
+static struct call *ledger_say(struct control *c, struct announced *a)
 {
-	struct message m = {.kind = MESSAGE_RECALL};
-	struct node *owner = ownership_shard(c, &r->reduce.target);
+	struct requester *r = list_item(a, struct requester, announced);
+	struct message m = {.kind = MESSAGE_RECALL, .used.target = r->reduce.target};
 
-	if (r->call || r->timer.position ||
-	    (r->acked_by == owner->number + 1 && r->acked_epoch == membership_epoch(c, owner)))
-		return;
-	m.used.target = r->reduce.target;
-	r->call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, c->config.directory_ns, ledger_acked, r);
-	if (!r->call) { /* too many: soon */
-		c->requester->requesters.unacked = true;
-		return;
-	}
-	r->call->cookie = membership_epoch(c, owner);
-	c->requester->requesters.sending++;
+	return rpc_start(c, ownership_shard(c, &r->reduce.target), &m, TABLE_SLOT_NONE,
+			 c->config.directory_ns, ledger_acked, r);
 }
 
-void requesters_tell(struct control *c)
+void ledger_init(struct control *c)
 {
-	c->requester->requesters.unacked = true;
-}
+	static const struct announcer_user user = {32, ledger_items, ledger_look, ledger_say};
 
-void requesters_pump(struct control *c)
-{
-	if (!c->requester->requesters.unacked || !membership_joined(c))
-		return;
-	c->requester->requesters.unacked = false;
-	list_each(l, after, &c->requester->requesters.kept)
-	{
-		if (c->requester->requesters.sending >= RECALLS_MAX)
-			return;
-		ledger_send(c, list_item(l, struct requester, link));
-	}
+	announcer_init(c, &c->requester->requesters.announcer, &user);
 }

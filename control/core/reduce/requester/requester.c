@@ -24,6 +24,7 @@ void requesters_init(struct control *c)
 {
 	list_init(&c->requester->requesters.active);
 	list_init(&c->requester->requesters.kept);
+	ledger_init(c);
 }
 
 uint64_t requester_left(struct control *c, const struct requester *r)

@@ -24,6 +24,7 @@
 #include "core/message/message.h"
 #include "core/base/arena.h"
 #include "core/base/timers.h"
+#include "core/cluster/state.h"
 
 struct call;
 struct control;
@@ -51,8 +52,7 @@ struct requester {
 	uint64_t generation; /* of the agreed result; 0: none yet */
 	uint32_t holder;     /* node that has built it */
 	uint32_t attempts;
-	uint32_t acked_by;		       /* number + 1 of the owner that knows of the end */
-	uint64_t acked_epoch;		       /* membership_epoch of that owner then */
+	struct announced announced;	       /* KEPT: how it ended, to the target's owner */
 	uint8_t used[MESSAGE_SOURCES_MAX / 8]; /* bit per source of the result */
 	uint8_t state;
 	bool accepted; /* a coordinator has accepted it: the client gets no refusal any more */
@@ -66,8 +66,7 @@ struct requesters {
 	struct list kept;   /* the same */
 	struct object_id *sources;
 	struct object_id used[MESSAGE_SOURCES_MAX]; /* for one message at a time */
-	uint32_t sending;			    /* RECALLs under way */
-	bool unacked; /* an owner may not know of some that are KEPT */
+	struct announcer announcer;		    /* RECALLs */
 };
 
 struct control_config;
@@ -101,10 +100,7 @@ void requester_used(struct control *c, const struct requester *r, struct message
 void requester_keep(struct control *c, struct requester *r);
 /* Forgets it. */
 void requester_forget(struct control *c, struct requester *r);
-/* Owners may have changed, or restarted: checks which of them must get a RECALL. */
-void requesters_tell(struct control *c);
-/* Sends RECALLs, as many as may be open at a time. */
-void requesters_pump(struct control *c);
+void ledger_init(struct control *c);
 /* Fills in the sources of a RECALL, when it is sent. */
 void requester_fill_recall(struct control *c, struct call *call);
 
