@@ -38,6 +38,18 @@ int cli_fail(int error, const char *format, ...)
 	return cli_exit_of(error);
 }
 
+int cli_wrong(const char *command, const char *format, ...)
+{
+	va_list args;
+	fflush(stdout);
+	fprintf(stderr, "sarissa: %s%s", command ? command : "", command ? ": " : "");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, ": see 'sarissa %s%s--help'\n", command ? command : "", command ? " " : "");
+	return CLI_USAGE;
+}
+
 static bool cli_hex_id(const char *name, sar_id *out)
 {
 	const char *digits = name + 3;

@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "cli/table.h"
+#include "internal/plan_options.h"
+#include "sarissa/group.h"
 #include "sarissa/sarissa.h"
 
 enum cli_exit {
@@ -19,64 +22,39 @@ enum cli_exit {
 	CLI_NO_NODE = 6,   /* no node here, or a part of it does not run */
 };
 
-enum {
-	CLI_OPTION_TIMEOUT = 1,
-	CLI_OPTION_COUNTERS = 2,
-	CLI_OPTION_OVER = 8,
-	CLI_OPTION_REDUCE = 4, /* --op, --dtype, --num, --deadline, --min, --spread,
-				  --wait, --switch, --member */
-	CLI_OPTION_PUT = 32,   /* --ttl, --lease, --lease-ttl */
-	CLI_OPTION_PREFIX = 64,
-	CLI_OPTION_TOP = 128, /* --interval, --once */
-	CLI_OPTION_OWN = 16,  /* it reads its options itself: names are all words, its own first */
-};
-
+/* Set by the rows of table.c. */
 struct cli_args {
 	const char *socket; /* never NULL */
-	bool json;
-	bool counters;
-	int64_t timeout_ns;  /* SAR_FOREVER without --timeout */
-	int64_t over_ns;     /* 0 without --over */
-	int64_t interval_ns; /* 2 s without --interval */
-	bool once;
-	sar_reduction reduction; /* dtype: of put as well */
-	const char *shape;	 /* of put; NULL: one dimension */
-	bool deadline;		 /* --deadline: its time and min are in reduction */
-	bool wait;
+	bool json, counters, once, wait, last;
+	int64_t timeout_ns;	    /* SAR_FOREVER without --timeout */
+	int64_t over_ns;	    /* 0 without --over */
+	int64_t interval_ns;	    /* 2 s without --interval */
+	sar_reduction reduction;    /* dtype: of put as well */
+	const char *shape;	    /* of put; NULL: one dimension */
+	int64_t deadline_ns;	    /* -1 without --deadline */
 	const char *switch_address; /* NULL without --switch */
 	uint32_t member;
 	int64_t ttl_ns;	      /* of the object; 0 without --ttl */
 	int64_t lease_ttl_ns; /* an hour without --lease-ttl */
 	const char *lease;    /* NULL without --lease */
 	const char *prefix;   /* NULL without --prefix */
-	char **names;	      /* what is not an option */
-	int count;	      /* of names */
+	sar_group_spec group;
+	struct {
+		const char *name;
+		uint64_t store_mib, objects, workers, rails;
+	} local;
+	struct plan_options plan;
+	char **names; /* what is not an option */
+	int count;    /* of names */
+	char **words; /* all of the command line from the command on, for a program that it becomes
+		       */
+	int words_count;
 };
 
-struct cli_command {
-	const char *name, *usage, *help;
-	unsigned options; /* CLI_OPTION_* it takes beside --json, --help and --socket */
-	int least, most;  /* count of its names; most < 0: no bound */
-	int (*run)(const struct cli_args *args);
-};
-
-int put_run(const struct cli_args *args);
-int get_run(const struct cli_args *args);
-int reduce_run(const struct cli_args *args);
-int rm_run(const struct cli_args *args);
-int ls_run(const struct cli_args *args);
-int watch_run(const struct cli_args *args);
-int stat_run(const struct cli_args *args);
-int status_run(const struct cli_args *args);
-int peers_run(const struct cli_args *args);
-int top_run(const struct cli_args *args);
-int status_leave_run(const struct cli_args *args);
-int doctor_run(const struct cli_args *args);
-int local_run(const struct cli_args *args);
-int group_run(const struct cli_args *args);
-int group_policy_run(const struct cli_args *args);
-int plan_run(const struct cli_args *args);
-int plan_topology_run(const struct cli_args *args);
+/* The functions of all commands: their exit statuses. */
+#define X(name, run, ...) int run(const struct cli_args *args);
+TABLE_COMMANDS(X)
+#undef X
 
 /* Prints "sarissa: ..." as one line on stderr and returns the exit status that goes with error
  * (negative errno). */
@@ -92,6 +70,9 @@ int cli_fail_counters(int error, const char *path);
 
 /* The library's words about its last failure, without the object's name at their front. */
 const char *cli_detail(const char *subject);
+
+/* One line about the words of a command, which stands in front of it; NULL: of none. CLI_USAGE. */
+int cli_wrong(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Opens the node. CLI_DONE, or prints why not and returns the exit status. */
 int cli_open(const struct cli_args *args, sar **out);

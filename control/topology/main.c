@@ -3,12 +3,11 @@
  * sarissa-plan: topology files and plans, without a cluster. `sarissa topology` and `sarissa plan`
  * become this program. It parses the command line; file.c, shape.c and plan.c do the work.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "internal/arguments.h"
+#include "internal/plan_options.h"
 #include "internal/standard_fds.h"
 #include "file.h"
 #include "plan.h"
@@ -17,42 +16,11 @@
 
 enum { MAIN_OK, MAIN_FAILED, MAIN_USAGE };
 
-struct main_options {
-	const char *op, *size, *topology, *rate, *latency, *planner, *svg;
-	uint64_t nodes, mtu;
-	bool why, json, dot, simulate, help;
-};
-
-static const struct option main_options[] = {{"op", required_argument, NULL, 'o'},
-					     {"size", required_argument, NULL, 's'},
-					     {"topology", required_argument, NULL, 't'},
-					     {"nodes", required_argument, NULL, 'n'},
-					     {"rate", required_argument, NULL, 'r'},
-					     {"latency", required_argument, NULL, 'l'},
-					     {"mtu", required_argument, NULL, 'm'},
-					     {"planner", required_argument, NULL, 'p'},
-					     {"svg", required_argument, NULL, 'S'},
-					     {"why", no_argument, NULL, 'w'},
-					     {"json", no_argument, NULL, 'j'},
-					     {"dot", no_argument, NULL, 'd'},
-					     {"simulate", no_argument, NULL, 'x'},
-					     {"help", no_argument, NULL, 'h'},
-					     {NULL, 0, NULL, 0}};
-
-static const struct argument_help main_plan_help[] = {
-	{"op", "OP", "allreduce (without: this) or reduce"},
-	{"size", "SIZE", "bytes of one object, with K, M or G (64M)"},
-	{"topology", "FILE", "the network: a topology file, or a shape such as bcube:3,1"},
-	{"nodes", "N", "without --topology: so many nodes on one switch (8)"},
-	{"rate", "RATE", "of each link, where no file says it (10G)"},
-	{"latency", "TIME", "one way, where no file says it (50us)"},
-	{"mtu", "BYTES", "IP bytes of a packet (1500)"},
-	{"planner", "NAME", "only this candidate"},
-	{"why", NULL, "every candidate, and why it lost"},
-	{"simulate", NULL, "every piece on every port, for planners by routes"},
-	{"json", NULL, "one JSON object per candidate; times in ns"},
-	{"dot", NULL, "the plan as a graph for graphviz"},
-	{"svg", "FILE", "the plan drawn by graphviz"},
+/* --socket is for what the command does itself. */
+static const struct option_row main_options[] = {
+	PLAN_OPTIONS(struct plan_options, ),
+	{"json", NULL, "one JSON object per line", OPTION_FLAG(struct plan_options, json)},
+	{"socket", "PATH", "not used here", OPTION_TEXT(struct plan_options, socket)},
 };
 
 static int main_wrong(const char *command, const char *what, const char *word)
@@ -68,72 +36,24 @@ static int main_failed(const char *line)
 	return MAIN_FAILED;
 }
 
-static bool main_parse(int argc, char **argv, struct main_options *o)
+/* An exit status. */
+static int main_read(int argc, char **argv, struct plan_options *o)
 {
-	int c;
+	struct option_reader reader = {.row = main_options,
+				       .rows = sizeof(main_options) / sizeof(*main_options),
+				       .argc = argc,
+				       .argv = argv,
+				       .form = ":"};
 
-	*o = (struct main_options){.op = "allreduce",
-				   .size = "64M",
-				   .rate = "10G",
-				   .latency = "50us",
-				   .nodes = 8,
-				   .mtu = 1500};
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "", main_options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			o->op = optarg;
-			break;
-		case 's':
-			o->size = optarg;
-			break;
-		case 't':
-			o->topology = optarg;
-			break;
-		case 'r':
-			o->rate = optarg;
-			break;
-		case 'l':
-			o->latency = optarg;
-			break;
-		case 'p':
-			o->planner = optarg;
-			break;
-		case 'S':
-			o->svg = optarg;
-			break;
-		case 'n':
-			o->nodes = argument_need("sarissa: plan: --nodes", optarg, 2, 1024);
-			break;
-		case 'm':
-			o->mtu = argument_need("sarissa: plan: --mtu", optarg, 576, 9216);
-			break;
-		case 'w':
-			o->why = true;
-			break;
-		case 'j':
-			o->json = true;
-			break;
-		case 'x':
-			o->simulate = true;
-			break;
-		case 'd':
-			o->dot = true;
-			break;
-		case 'h':
-			o->help = true;
-			break;
-		default:
-			return false;
-		}
-	}
-	return true;
+	*o = (struct plan_options)PLAN_OPTIONS_DEFAULT;
+	option_read(&reader, o);
+	return *reader.wrong ? main_wrong(argv[0], reader.wrong, NULL) : MAIN_OK;
 }
 
 /* ---- plan ------------------------------------------------------------------------------------ */
 
 /* The network that is asked about: of a file, of a shape, or flat. Returns an exit status. */
-static int main_network(const struct main_options *o, struct network *w, uint32_t *node,
+static int main_network(const struct plan_options *o, struct network *w, uint32_t *node,
 			struct topology **file)
 {
 	uint64_t bytes_per_s, latency_ns;
@@ -174,32 +94,23 @@ static int main_plan(int argc, char **argv)
 	struct plan_asked asked = {0};
 	uint32_t node[NETWORK_NODES_MAX];
 	struct topology *file = NULL;
-	struct main_options o;
+	struct plan_options o;
 	struct network w;
 	int status;
 
-	if (!main_parse(argc, argv, &o))
-		return main_wrong("plan", "unknown or incomplete option",
-				  argument_refused(argc, argv));
-	if (o.help) {
-		printf("usage: sarissa plan [OPTIONS]\n\nWhich plan an operation gets over a network, "
-		       "and why. Needs no cluster.\n\n");
-		argument_help_print(main_plan_help,
-				    sizeof(main_plan_help) / sizeof(*main_plan_help));
-		return MAIN_OK;
-	}
+	status = main_read(argc, argv, &o);
+	if (status != MAIN_OK)
+		return status;
 	if (optind < argc)
 		return main_wrong("plan", "takes no word like", argv[optind]);
-	if (strcmp(o.op, "allreduce") != 0 && strcmp(o.op, "reduce") != 0)
-		return main_wrong("plan", "--op takes allreduce or reduce, not", o.op);
 	if (!units_size(o.size, &asked.size) || asked.size == 0 || asked.size > UINT64_C(1) << 40)
 		return main_wrong("plan", "--size takes 1 byte to 1T, not", o.size);
-	if (o.simulate && strcmp(o.op, "allreduce") != 0)
-		return main_wrong("plan", "--simulate knows allreduce, not", o.op);
+	if (o.simulate && o.op != 0)
+		return main_wrong("plan", "--simulate knows allreduce, not", "reduce");
 	status = main_network(&o, &w, node, &file);
 	if (status != MAIN_OK)
 		return status;
-	asked.op = strcmp(o.op, "reduce") == 0 ? PLAN_REDUCE : PLAN_ALLREDUCE;
+	asked.op = o.op ? PLAN_REDUCE : PLAN_ALLREDUCE;
 	asked.chunk_bytes = (uint32_t)((o.mtu - 60) / 64 * 64);
 	asked.network = &w;
 	asked.node = node;
@@ -271,23 +182,14 @@ static int main_links(const char *path, const char *node)
 static int main_topology(int argc, char **argv)
 {
 	const char *wrong;
-	struct main_options o;
+	struct plan_options o;
 	struct shape shape;
 	uint64_t unused;
+	int status;
 
-	if (!main_parse(argc, argv, &o))
-		return main_wrong("topology", "unknown or incomplete option",
-				  argument_refused(argc, argv));
-	if (o.help) {
-		printf("usage: sarissa topology SHAPE [--rate RATE] [--latency TIME]\n"
-		       "       sarissa topology check FILE [--json]\n"
-		       "       sarissa topology show FILE --json\n"
-		       "       sarissa topology probe FILE [--json]\n\n"
-		       "Prints the topology file of a regular network, checks a file, shows all that is "
-		       "in it,\nor measures the links of this node.\n\n"
-		       "SHAPE: flat:N, bcube:N,K, torus:AxBxC or fattree:K\n");
-		return MAIN_OK;
-	}
+	status = main_read(argc, argv, &o);
+	if (status != MAIN_OK)
+		return status;
 	if (optind + 2 == argc && strcmp(argv[optind], "check") == 0)
 		return main_check(argv[optind + 1], o.json);
 	if (optind + 2 == argc && strcmp(argv[optind], "show") == 0)

@@ -2,108 +2,16 @@
 /* sarissa group, sarissa policy: synchronisation groups, and what their policies say. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cli/cli.h"
 #include "group.h"
-#include "internal/arguments.h"
-#include "internal/policies.h"
 #include "internal/reduce.h"
 #include "cli/support/text.h"
 
 static const char group_prefix[] = ".group/";
-
-static const char group_usage[] =
-	"usage: sarissa group create NAME --count N [OPTIONS]\n"
-	"       sarissa group ls | show NAME | rm NAME\n\n"
-	"Synchronisation groups: members push contributions, and pull what they add up to.\n\n"
-	"  --count N      elements of a contribution\n"
-	"  --dtype TYPE   of the elements; without: f32\n"
-	"  --op OP        sum, prod, min, max or avg; without: sum\n"
-	"  --policy TEXT  who waits for whom; without: bsp\n"
-	"  --members M    rounds begin when M have joined; without: with the first\n"
-	"  --total        the result of each round adds the one before\n"
-	"  --switch IP[,IP]  switches that make the rounds; the nodes make what they do not\n";
-
-static const char policy_usage[] =
-	"usage: sarissa policy show TEXT\n"
-	"       sarissa policy set GROUP TEXT\n\n"
-	"  show  the table that a policy is compiled to; 'sarissa group show' has the one in force\n"
-	"  set   changes the policy of a group while it runs\n\n"
-	"A policy is one of these, for all members or per cohort ('fast: bsp, slow: ssp 4'):\n\n";
-
-#define GROUP_POLICY(identifier, word, argument, says) "  " word argument ": " says "\n"
-static const char policy_words[] = POLICIES(GROUP_POLICY);
-
-static const char policy_options[] =
-	"\nOptions are 'deadline TIME', and 'late carry' or 'late refuse'. auto stands alone.\n";
-
-struct group_options {
-	sar_group_spec spec;
-	bool json;
-};
-
-static const struct option group_long_options[] = {
-	{"count", required_argument, NULL, 'c'},   {"dtype", required_argument, NULL, 'd'},
-	{"op", required_argument, NULL, 'o'},	   {"policy", required_argument, NULL, 'p'},
-	{"members", required_argument, NULL, 'm'}, {"total", no_argument, NULL, 't'},
-	{"switch", required_argument, NULL, 's'},  {"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
-};
-
-static int group_wrong(const char *command, const char *what, const char *which)
-{
-	fprintf(stderr, "sarissa: %s: %s%s: see 'sarissa %s --help'\n", command, what, which,
-		command);
-	return CLI_USAGE;
-}
-
-/* CLI_DONE, -1 for --help, or CLI_USAGE and a line. */
-static int group_option(int option, struct group_options *o)
-{
-	uint64_t n;
-	switch (option) {
-	case 'c':
-		if (!argument_number(optarg, 10, 1, INT64_MAX, &o->spec.count))
-			return group_wrong("group", "--count takes a number, not ", optarg);
-		break;
-	case 'm':
-		if (!argument_number(optarg, 10, 0, SAR_GROUP_MEMBERS, &n))
-			return group_wrong("group", "--members takes 0 to 1023, not ", optarg);
-		o->spec.members = (uint32_t)n;
-		break;
-	case 'd':
-		o->spec.dtype = reduce_dtype_find(optarg);
-		if (o->spec.dtype == 0)
-			return group_wrong("group", "no such type: ", optarg);
-		break;
-	case 'o':
-		o->spec.op = reduce_op_find(optarg);
-		if (o->spec.op == 0)
-			return group_wrong("group", "no such operation: ", optarg);
-		break;
-	case 'p':
-		o->spec.policy = optarg;
-		break;
-	case 't':
-		o->spec.flags = SAR_GROUP_TOTAL;
-		break;
-	case 's':
-		o->spec.switches = optarg;
-		break;
-	case 'j':
-		o->json = true;
-		break;
-	case 'h':
-		return -1;
-	default:
-		return group_wrong("group", "unknown option, or one without its value", "");
-	}
-	return CLI_DONE;
-}
 
 /* ---- what a group is --------------------------------------------------------------------------
  */
@@ -300,32 +208,29 @@ static int group_ls(sar *s, bool json)
 	return status;
 }
 
-/* ---- commands ---------------------------------------------------------------------------------
- */
-
-static int group_do(const struct cli_args *args, char **words, int count,
-		    const struct group_options *o)
+int group_run(const struct cli_args *args)
 {
-	bool create = strcmp(words[0], "create") == 0, show = strcmp(words[0], "show") == 0;
-	bool list = strcmp(words[0], "ls") == 0, rm = strcmp(words[0], "rm") == 0;
+	char **words = args->names;
+	const char *verb = args->count ? words[0] : "";
+	bool create = strcmp(verb, "create") == 0, show = strcmp(verb, "show") == 0;
+	bool list = strcmp(verb, "ls") == 0, rm = strcmp(verb, "rm") == 0;
 	sar *s;
 	if (!create && !show && !list && !rm)
-		return group_wrong("group", "no such command: ", words[0]);
-	if (count != (list ? 1 : 2))
-		return group_wrong("group", list ? "ls takes no name" : "it takes one name", "");
-	if (create && o->spec.count == 0)
-		return group_wrong("group", "create needs --count", "");
+		return cli_wrong("group", "say what: create, ls, show or rm, not '%s'", verb);
+	if (args->count != (list ? 1 : 2))
+		return cli_wrong("group", list ? "ls takes no name" : "it takes one name");
+	if (create && args->group.count == 0)
+		return cli_wrong("group", "create needs --count");
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
 		return status;
 	int r = 0;
 	if (create)
-		r = sar_group_create(s, words[1], &o->spec);
+		r = sar_group_create(s, words[1], &args->group);
 	else if (rm)
 		r = sar_group_remove(s, words[1]);
 	else
-		status = list ? group_ls(s, o->json || args->json)
-			      : group_show(s, words[1], o->json || args->json);
+		status = list ? group_ls(s, args->json) : group_show(s, words[1], args->json);
 	if (r < 0)
 		status = cli_fail_detail(r, words[1]);
 	sar_close(s);
@@ -333,46 +238,22 @@ static int group_do(const struct cli_args *args, char **words, int count,
 	return status != CLI_DONE ? status : flushed;
 }
 
-int group_run(const struct cli_args *args)
-{
-	struct group_options o = {.spec = {.op = SAR_SUM, .dtype = SAR_F32, .policy = "bsp"}};
-	optind = 0;
-	opterr = 0;
-	for (int c;
-	     (c = getopt_long(args->count, args->names, "", group_long_options, NULL)) != -1;) {
-		int status = group_option(c, &o);
-		if (status == -1) {
-			fputs(group_usage, stdout);
-			return cli_flush();
-		}
-		if (status != CLI_DONE)
-			return status;
-	}
-	if (optind >= args->count)
-		return group_wrong("group", "say what: create, ls, show or rm", "");
-	return group_do(args, args->names + optind, args->count - optind, &o);
-}
-
 int group_policy_run(const struct cli_args *args)
 {
 	char table[SAR_POLICY_TABLE_MAX];
-	const char *verb = args->count > 1 ? args->names[1] : "";
-	bool show = strcmp(verb, "show") == 0 && args->count == 3;
+	char **words = args->names;
+	bool show = args->count == 2 && strcmp(words[0], "show") == 0;
 	uint64_t version;
 	sar *s;
-	if (strcmp(verb, "--help") == 0) {
-		printf("%s%s%s", policy_usage, policy_words, policy_options);
-		return cli_flush();
-	}
-	if (!show && (strcmp(verb, "set") != 0 || args->count != 4))
-		return group_wrong("policy", "say 'show TEXT' or 'set GROUP TEXT'", "");
+	if (!show && (args->count != 3 || strcmp(words[0], "set") != 0))
+		return cli_wrong("policy", "say 'show TEXT' or 'set GROUP TEXT'");
 	int status = cli_open(args, &s);
 	if (status != CLI_DONE)
 		return status;
-	int r = show ? sar_policy_explain(s, args->names[2], table)
-		     : sar_group_policy(s, args->names[2], args->names[3], &version);
+	int r = show ? sar_policy_explain(s, words[1], table)
+		     : sar_group_policy(s, words[1], words[2], &version);
 	if (r < 0)
-		status = cli_fail_detail(r, show ? NULL : args->names[2]);
+		status = cli_fail_detail(r, show ? NULL : words[1]);
 	else if (show)
 		fputs(table, stdout);
 	else

@@ -23,14 +23,16 @@
  * folder of its own. */
 int plan_become(const struct cli_args *args)
 {
+	static char name[] = "sarissa-plan", json[] = "--json";
 	static const char *const places[] = {"", "/../libexec/sarissa", "/../../control/topology"};
-	char **words = calloc((size_t)args->count + 2, sizeof(*words)), path[4200];
-	static char name[] = "sarissa-plan";
+	char **words = calloc((size_t)args->words_count + 3, sizeof(*words)), path[4200];
 
 	if (!words)
-		return cli_fail(-ENOMEM, "%s: out of memory", args->names[0]);
+		return cli_fail(-ENOMEM, "%s: out of memory", args->words[0]);
 	words[0] = name;
-	memcpy(words + 1, args->names, (size_t)args->count * sizeof(*words));
+	memcpy(words + 1, args->words, (size_t)args->words_count * sizeof(*words));
+	if (args->json) /* it may have stood in front of the command */
+		words[args->words_count + 1] = json;
 	for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		snprintf(path, sizeof(path), "%s%s/%s", local_own_folder(), places[i], name);
 		execv(path, words);
@@ -38,7 +40,7 @@ int plan_become(const struct cli_args *args)
 	free(words);
 	return cli_fail(-EIO,
 			"%s: the program sarissa-plan is not installed: install Sarissa whole",
-			args->names[0]);
+			args->words[0]);
 }
 
 /* ---- --last ---------------------------------------------------------------------------------- */
@@ -160,24 +162,22 @@ static void plan_last_ask(const struct cli_args *args)
 
 static int plan_last(const struct cli_args *args)
 {
+	static const char *const others[] = {"--last", "--json", "--socket"};
 	struct plan_file p;
-	bool json = args->json;
 	int status;
 
-	for (int i = 1; i < args->count; i++) {
-		if (strcmp(args->names[i], "--json") == 0)
-			json = true;
-		else if (strcmp(args->names[i], "--last") != 0) {
-			cli_fail(-EINVAL, "plan: --last takes --json only, not '%s'",
-				 args->names[i]);
-			return CLI_USAGE;
-		}
+	for (int i = 1, k; i < args->words_count; i++) {
+		for (k = 0; k < 3 && strncmp(args->words[i], others[k], strlen(others[k])); k++)
+			continue;
+		if (k == 3 && strncmp(args->words[i], "--", 2) == 0)
+			return cli_wrong("plan", "--last is of a plan that was, and takes no %s",
+					 args->words[i]);
 	}
 	plan_last_ask(args);
 	status = plan_last_read(args, &p);
 	if (status != CLI_DONE)
 		return status;
-	if (json)
+	if (args->json)
 		plan_last_json(&p);
 	else
 		plan_last_text(&p);
@@ -186,15 +186,10 @@ static int plan_last(const struct cli_args *args)
 
 int plan_run(const struct cli_args *args)
 {
-	for (int i = 1; i < args->count; i++)
-		if (strcmp(args->names[i], "--last") == 0)
-			return plan_last(args);
-	return plan_become(args);
+	return args->last ? plan_last(args) : plan_become(args);
 }
 
 int plan_topology_run(const struct cli_args *args)
 {
-	if (args->count > 1 && strcmp(args->names[1], "probe") == 0)
-		return probe_run(args);
-	return plan_become(args);
+	return strcmp(args->names[0], "probe") == 0 ? probe_run(args) : plan_become(args);
 }

@@ -128,8 +128,10 @@ static uint32_t reduce_dtype(const struct reduce *r, uint32_t *array)
 static int reduce_do(struct reduce *r)
 {
 	const struct cli_args *args = r->args;
-	if (args->deadline && r->how.min == 0)
-		r->how.min = 1;
+	if (args->deadline_ns >= 0) {
+		r->how.deadline_ns = args->deadline_ns;
+		r->how.min += r->how.min == 0;
+	}
 	int e = sar_reduce(r->s, r->target, cli_called(args->names[0]), r->source, r->count,
 			   &r->how, args->timeout_ns);
 	if (e < 0)
@@ -153,7 +155,7 @@ int reduce_run(const struct cli_args *args)
 				  "--timeout");
 		return CLI_USAGE;
 	}
-	if (args->reduction.min && !args->deadline) {
+	if (args->reduction.min && args->deadline_ns < 0) {
 		cli_fail(-EINVAL, "--min says how many sources suffice at the deadline: give a "
 				  "--deadline, or use --num");
 		return CLI_USAGE;

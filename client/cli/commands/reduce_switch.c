@@ -110,7 +110,7 @@ int reduce_switch_run(const struct cli_args *args, sar *s, sar_id target, const 
 		      unsigned count)
 {
 	const sar_reduction *how = &args->reduction;
-	if (args->member >= count || count > 64 || how->num || args->deadline) {
+	if (args->member >= count || count > 64 || how->num || args->deadline_ns >= 0) {
 		cli_fail(-EINVAL, "--switch takes up to 64 sources and --member 0 to their number "
 				  "less one, and neither --num nor --deadline");
 		return CLI_USAGE;

@@ -89,8 +89,9 @@ static int probe_file(struct probe *p, const struct cli_args *args, char *path)
 	FILE *from;
 
 	snprintf(number, sizeof(number), "%u", p->self);
-	own.names = words;
-	own.count = 4;
+	own.words = words;
+	own.words_count = 4;
+	own.json = false;
 	if (pipe2(fd, O_CLOEXEC) < 0)
 		return cli_fail(-errno, "topology: no pipe: %s", strerror(errno));
 	fflush(stdout);
@@ -272,27 +273,16 @@ static int probe_all(struct probe *p, const char *socket)
 int probe_run(const struct cli_args *args)
 {
 	static struct probe p;
-	char *path = NULL;
 	int status, error;
 
 	p = (struct probe){.json = args->json};
-	for (int i = 2; i < args->count; i++) {
-		if (strcmp(args->names[i], "--json") == 0)
-			p.json = true;
-		else if (!path && args->names[i][0] != '-')
-			path = args->names[i];
-		else
-			path = args->names[0];
-	}
-	if (!path || path == args->names[0]) {
-		cli_fail(-EINVAL, "topology: probe takes a topology file, and --json");
-		return CLI_USAGE;
-	}
+	if (args->count != 2)
+		return cli_wrong("topology", "probe takes a topology file");
 	status = cli_open(args, &p.s);
 	if (status != CLI_DONE)
 		return status;
 	error = sar_nodes(p.s, probe_node, &p);
-	status = error ? cli_fail_detail(error, NULL) : probe_file(&p, args, path);
+	status = error ? cli_fail_detail(error, NULL) : probe_file(&p, args, args->names[1]);
 	if (status == CLI_DONE)
 		status = probe_all(&p, args->socket);
 	sar_close(p.s);

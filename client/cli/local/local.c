@@ -4,7 +4,6 @@
  * speaks from 127.0.0.(I + 1) through kernel UDP sockets, and from 127.0.R.(I + 1) on rail R.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,85 +15,6 @@
 #include "cli/support/json.h"
 #include "local.h"
 #include "cli/support/text.h"
-
-enum { STORE_MIB_DEFAULT = 256, STORE_MIB_MAX = 1 << 22 };
-
-static const char local_usage[] =
-	"usage: sarissa local up N [--store MIB] [--objects N] [--workers W] [--rails R]\n"
-	"       sarissa local exec I -- COMMAND...\n"
-	"       sarissa local env I\n"
-	"       sarissa local kill I | start I\n"
-	"       sarissa local status [--json]\n"
-	"       sarissa local down\n\n"
-	"A cluster of N real nodes on this machine's loopback addresses: no root, no DPDK device.\n\n"
-	"  up N         starts nodes 0 to N - 1 and waits until they serve; N is 1 to 64\n"
-	"  exec I       runs COMMAND as a task of node I; its exit status is COMMAND's\n"
-	"  env I        prints what makes a shell's programs tasks of node I:\n"
-	"               eval \"$(sarissa local env 0)\"\n"
-	"  kill I       kills both processes of node I at once, as a power cut would\n"
-	"  start I      starts node I again; what its store held is gone\n"
-	"  status       shows the nodes; exit status 1 when one of them does not run\n"
-	"  down         ends all nodes and removes their files\n"
-	"  --name NAME  of several clusters side by side (default: main)\n"
-	"  --store MIB  of each node's store (default: 256); memory is taken when it is used\n"
-	"  --objects N  that each store holds at most, 1024 to 1048576 (default: 65536)\n"
-	"  --workers W  packet threads of each node (default: 1)\n"
-	"  --rails R    ports of each node: 127.0.0.I, 127.0.1.I ... (default: 1)\n";
-
-struct local_options {
-	const char *name;
-	uint64_t store_mib, objects, workers, rails;
-	bool json;
-};
-
-static const struct option local_long_options[] = {
-	{"name", required_argument, NULL, 'n'},	   {"store", required_argument, NULL, 's'},
-	{"objects", required_argument, NULL, 'o'}, {"workers", required_argument, NULL, 'w'},
-	{"rails", required_argument, NULL, 'r'},   {"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},	   {NULL, 0, NULL, 0},
-};
-
-static int local_wrong(const char *what, const char *which)
-{
-	fprintf(stderr, "sarissa: local: %s%s: see 'sarissa local --help'\n", what, which);
-	return CLI_USAGE;
-}
-
-/* -1: taken. Else the exit status to end with. */
-static int local_option(int option, int argc, char **argv, struct local_options *o)
-{
-	switch (option) {
-	case 'n':
-		o->name = optarg;
-		return -1;
-	case 's':
-		return argument_number(optarg, 10, 8, STORE_MIB_MAX, &o->store_mib)
-			       ? -1
-			       : local_wrong("--store takes MiB, 8 at least, not ", optarg);
-	case 'o':
-		return argument_number(optarg, 10, OBJECT_TABLE_SLOTS_MIN, OBJECT_TABLE_SLOTS_MAX,
-				       &o->objects)
-			       ? -1
-			       : local_wrong("--objects takes 1024 to 1048576, not ", optarg);
-	case 'w':
-		return argument_number(optarg, 10, 1, LOCAL_WORKERS_MAX, &o->workers)
-			       ? -1
-			       : local_wrong("--workers takes 1 to 16, not ", optarg);
-	case 'r':
-		return argument_number(optarg, 10, 1, LOCAL_RAILS_MAX, &o->rails)
-			       ? -1
-			       : local_wrong("--rails takes 1 to 8, not ", optarg);
-	case 'j':
-		o->json = true;
-		return -1;
-	case 'h':
-		fputs(local_usage, stdout);
-		return cli_flush();
-	default:
-		return local_wrong(option == ':' ? "a value is missing after " : "unknown option ",
-				   argument_refused(argc, argv));
-	}
-}
 
 static int local_node_number(const struct local_cluster *cluster, const char *text, uint32_t *out)
 {
@@ -116,17 +36,17 @@ static int local_start_node(const struct local_cluster *cluster, uint32_t node)
 
 /* --- the verbs --- */
 
-static int local_up(struct local_cluster *cluster, const struct local_options *o, char **words,
+static int local_up(struct local_cluster *cluster, const struct cli_args *args, char **words,
 		    int count)
 {
 	uint64_t nodes, begin = cli_now_ns();
 	if (count != 1 || !argument_number(words[0], 10, 1, LOCAL_NODES_MAX, &nodes))
-		return local_wrong("up takes a number of nodes, 1 to 64", "");
+		return cli_wrong("local", "up takes a number of nodes, 1 to 64");
 	cluster->nodes = (uint32_t)nodes;
-	cluster->workers = (uint32_t)o->workers;
-	cluster->rails = (uint32_t)o->rails;
-	cluster->store_mib = o->store_mib;
-	cluster->objects = (uint32_t)o->objects;
+	cluster->workers = (uint32_t)args->local.workers;
+	cluster->rails = (uint32_t)args->local.rails;
+	cluster->store_mib = args->local.store_mib;
+	cluster->objects = (uint32_t)args->local.objects;
 	cluster->udp_port = local_free_port(cluster);
 	if (cluster->udp_port == 0)
 		return cli_fail(-EADDRINUSE,
@@ -179,7 +99,7 @@ static int local_env(struct local_cluster *cluster, char **words, int count)
 	char socket[LOCAL_FILE_BYTES], python[4096];
 	uint32_t node;
 	if (count != 1)
-		return local_wrong("env takes a node", "");
+		return cli_wrong("local", "env takes a node");
 	int status = local_node_number(cluster, words[0], &node);
 	if (status != CLI_DONE)
 		return status;
@@ -205,8 +125,9 @@ static int local_exec(struct local_cluster *cluster, char **words, int count)
 	int skip = count > 1 && strcmp(words[1], "--") == 0 ? 2 : 1;
 	char **command = words + skip;
 	if (count <= skip)
-		return local_wrong(
-			"exec takes a node and a command: sarissa local exec I -- COMMAND", "");
+		return cli_wrong(
+			"local",
+			"exec takes a node and a command: sarissa local exec I -- COMMAND");
 	int status = local_node_number(cluster, words[0], &node);
 	if (status != CLI_DONE)
 		return status;
@@ -228,7 +149,7 @@ static int local_kill(struct local_cluster *cluster, char **words, int count)
 {
 	uint32_t node;
 	if (count != 1)
-		return local_wrong("kill takes a node", "");
+		return cli_wrong("local", "kill takes a node");
 	int status = local_node_number(cluster, words[0], &node);
 	if (status == CLI_DONE)
 		local_end(cluster, node, SIGKILL);
@@ -239,7 +160,7 @@ static int local_restart(struct local_cluster *cluster, char **words, int count)
 {
 	uint32_t node;
 	if (count != 1)
-		return local_wrong("start takes a node", "");
+		return cli_wrong("local", "start takes a node");
 	int status = local_node_number(cluster, words[0], &node);
 	local_catch_signals();
 	for (int kind = 0; kind < LOCAL_KINDS && status == CLI_DONE; kind++) {
@@ -323,18 +244,18 @@ static void local_row_print(const struct local_cluster *cluster, uint32_t node,
 	putchar('\n');
 }
 
-static int local_status(struct local_cluster *cluster, const struct local_options *o, int count)
+static int local_status(struct local_cluster *cluster, const struct cli_args *args, int count)
 {
 	int status = CLI_DONE;
 	if (count != 0)
-		return local_wrong("status takes no more words", "");
-	if (!o->json)
+		return cli_wrong("local", "status takes no more words");
+	if (!args->json)
 		printf("%5s  %-6s  %-16s  %8s  %9s  %s\n", "NODE", "STATE", "ADDRESS", "CONTROL",
 		       "DATAPLANE", "STORE");
 	for (uint32_t i = 0; i < cluster->nodes; i++) {
 		struct local_row row;
 		local_look(cluster, i, &row);
-		(o->json ? local_row_json : local_row_print)(cluster, i, &row);
+		(args->json ? local_row_json : local_row_print)(cluster, i, &row);
 		if (!row.answers)
 			status = CLI_FAILED;
 	}
@@ -345,22 +266,24 @@ static int local_status(struct local_cluster *cluster, const struct local_option
 static int local_down(struct local_cluster *cluster, int count)
 {
 	if (count != 0)
-		return local_wrong("down takes no more words", "");
+		return cli_wrong("local", "down takes no more words");
 	local_end(cluster, LOCAL_ALL, SIGTERM);
 	local_remove(cluster);
 	return CLI_DONE;
 }
 
-static int local_verb(struct local_cluster *cluster, const struct local_options *o,
-		      const char *verb, char **words, int count)
+static int local_verb(struct local_cluster *cluster, const struct cli_args *args)
 {
+	const char *verb = args->names[0];
+	char **words = args->names + 1;
+	int count = args->count - 1;
 	bool looks = strcmp(verb, "exec") == 0 || strcmp(verb, "env") == 0 ||
 		     strcmp(verb, "status") == 0;
 	int status = looks ? CLI_DONE : local_lock(cluster);
 	if (status != CLI_DONE)
 		return status;
 	if (strcmp(verb, "up") == 0)
-		return local_up(cluster, o, words, count);
+		return local_up(cluster, args, words, count);
 	status = local_load(cluster);
 	if (status != CLI_DONE)
 		return status;
@@ -373,56 +296,19 @@ static int local_verb(struct local_cluster *cluster, const struct local_options 
 	if (strcmp(verb, "start") == 0)
 		return local_restart(cluster, words, count);
 	if (strcmp(verb, "status") == 0)
-		return local_status(cluster, o, count);
+		return local_status(cluster, args, count);
 	return local_down(cluster, count);
 }
 
-static bool local_known(const char *verb)
-{
-	static const char *const verbs[] = {"up", "exec", "env", "kill", "start", "status", "down"};
-	for (unsigned i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
-		if (strcmp(verb, verbs[i]) == 0)
-			return true;
-	return false;
-}
-
-/* Options before a verb, or behind it. -1, or the exit status to end with. */
-static int local_parse(int argc, char **argv, const char *form, struct local_options *o)
-{
-	int option;
-	optind = 0;
-	while ((option = getopt_long(argc, argv, form, local_long_options, NULL)) != -1) {
-		int status = local_option(option, argc, argv, o);
-		if (status >= 0)
-			return status;
-	}
-	return -1;
-}
-
-/* args->names are the words from "local" on, options among them. Those behind `exec I` belong to
- * the command that is run. */
 int local_run(const struct cli_args *args)
 {
-	struct local_options o = {"main", STORE_MIB_DEFAULT, OBJECT_TABLE_SLOTS_DEFAULT, 1,
-				  1,	  args->json};
+	static const char verbs[] = "up exec env kill start status down";
 	struct local_cluster cluster = {.nodes = 0};
-	int count = args->count;
-	char **words = args->names;
-	int status = local_parse(count, words, "+:", &o);
-	if (status >= 0)
-		return status;
-	words += optind;
-	count -= optind;
-	if (count == 0)
-		return local_wrong("a verb is missing: up, exec, env, kill, start, status or down",
-				   "");
-	const char *verb = words[0];
-	if (!local_known(verb))
-		return local_wrong("unknown verb ", verb);
-	status = local_parse(count, words, strcmp(verb, "exec") == 0 ? "+:" : ":", &o);
-	if (status >= 0)
-		return status;
-	status = local_locate(&cluster, o.name);
-	return status == CLI_DONE ? local_verb(&cluster, &o, verb, words + optind, count - optind)
-				  : status;
+	if (args->count == 0)
+		return cli_wrong("local",
+				 "a verb is missing: up, exec, env, kill, start, status or down");
+	if (option_place(verbs, args->names[0]) < 0)
+		return cli_wrong("local", "unknown verb %s", args->names[0]);
+	int status = local_locate(&cluster, args->local.name);
+	return status == CLI_DONE ? local_verb(&cluster, args) : status;
 }

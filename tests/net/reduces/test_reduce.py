@@ -239,8 +239,8 @@ def bad_input_is_refused_with_its_reason():
             fails(cluster, node, 1, "all must have one size", "x", "a", "short")
             fails(cluster, node, 1, "all must have one size", "x", "a", "tiny")
             fails(cluster, node, 1, "no multiple of the 4 of f32", "x", "odd")
-            fails(cluster, node, 2, "no such operation", "x", "a", "b", "--op", "mean")
-            fails(cluster, node, 2, "no such type", "x", "a", "b", "--dtype", "f8")
+            fails(cluster, node, 2, "--op takes sum", "x", "a", "b", "--op", "mean")
+            fails(cluster, node, 2, "--dtype takes f16", "x", "a", "b", "--dtype", "f8")
         # nothing of that has left anything behind
         listed = {json.loads(line)["name"]
                   for line in cluster.must(1, "sarissa", "ls", "--json").splitlines()}
