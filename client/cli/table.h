@@ -92,9 +92,9 @@ size_t table_options(const struct table_command *command, struct option_row out[
 /* The help of a command; NULL: of all. */
 void table_help(const struct table_command *command);
 
-/* What may stand in place of the last of these words behind `sarissa`, for the completion of a
- * shell: a line each, which begins with w (a word), n (the name of an object, which must be quoted)
- * or is f alone (files). An exit status. */
+/* Prints all that may stand in place of the last of these words behind `sarissa`, for the
+ * completion of a shell: a line each, which begins with w (a word), n (the name of an object, which
+ * must be quoted) or is f alone (files). An exit status. */
 int table_complete(int count, char **words, const char *socket);
 
 #endif

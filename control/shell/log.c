@@ -14,18 +14,6 @@ void log_set_level(enum control_log_level level)
 	log_level = level;
 }
 
-bool log_parse_level(const char *text, enum control_log_level *out)
-{
-	static const char *const names[] = {"error", "warning", "info", "debug"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(text, names[i]) == 0) {
-			*out = i;
-			return true;
-		}
-	return false;
-}
-
 void log_line(enum control_log_level level, const char *format, ...)
 {
 	char line[1024], prefix[LOG_PREFIX_BYTES];

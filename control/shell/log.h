@@ -6,11 +6,9 @@
 #ifndef SARISSA_CONTROL_SHELL_LOG_H
 #define SARISSA_CONTROL_SHELL_LOG_H
 
-#include <stdbool.h>
 #include "core/control.h"
 
 void log_set_level(enum control_log_level level);
-bool log_parse_level(const char *text, enum control_log_level *out);
 
 __attribute__((format(printf, 2, 3))) void log_line(enum control_log_level level,
 						    const char *format, ...);

@@ -3,13 +3,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/message/message.h"
 #include "core/planner/planner.h"
-#include "internal/arguments.h"
+#include "internal/option.h"
 #include "log.h"
 #include "topology/file.h"
 
@@ -20,58 +19,8 @@
 enum {
 	SESSIONS_MAX = 16384,
 	RESTART_GRACE_MAX = 3600, /* seconds */
-	OPTION_FIRST = 256,
 	OPTION_NODE_UNSET = NODES_MAX,
 };
-
-#define OPTIONS(X)                                                                                 \
-	X(RUNDIR, "rundir", "DIR", "where the sockets live (/run/sarissa)")                        \
-	X(NODE, "node", "I", "this node's number, from 0; auto: a seed gives one")                 \
-	X(NODES, "nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...")                 \
-	X(NODES_FILE, "nodes-file", "FILE", "the same list, one per line; # begins a comment")     \
-	X(SEEDS, "seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others")       \
-	X(SHARDS, "shards", "LIST", "nodes that keep the directory: I,... (all that live)")        \
-	X(SESSIONS, "sessions", "N", "clients at a time (1024)")                                   \
-	X(RESTART_GRACE, "restart-grace", "S", "how long a restarting control is waited for (10)") \
-	X(SOCKET_MODE, "socket-mode", "OCTAL", "rights of the clients' socket (0660)")             \
-	X(CREATORS, "creators", "HOW", "who writes into the store: shared, auto, private (auto)")  \
-	X(SPILL, "spill", "DIR", "where objects go that the store has no room for (nowhere)")      \
-	X(SPILL_MAX, "spill-max", "BYTES", "of these at most (as much as the disk has)")           \
-	X(QUOTA, "quota", "BYTES", "of objects that one user may put here; UID=BYTES: this one")   \
-	X(TOPOLOGY, "topology", "FILE", "a topology file, the same at all nodes (none)")           \
-	X(PLANNER, "planner", "NAME", "of reduces, where it fits (the best)")                      \
-	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")                 \
-	X(HELP, "help", NULL, "this text")                                                         \
-	X(VERSION, "version", NULL, "the version")
-
-enum {
-	OPTION_BEFORE_FIRST = OPTION_FIRST - 1,
-#define X(id, name, argument, help) OPTION_##id,
-	OPTIONS(X)
-#undef X
-};
-
-static enum options_result options_help(void)
-{
-	static const struct argument_help rows[] = {
-#define X(id, name, argument, help) {name, argument, help},
-		OPTIONS(X)
-#undef X
-	};
-
-	printf("Usage: sarissa-control --node I --nodes IP:PORT,... [OPTION...]\n"
-	       "       sarissa-control --seeds IP:PORT,... [OPTION...]\n"
-	       "Decides for one Sarissa node which object moves where; its sarissa-dataplane "
-	       "moves it.\n\n");
-	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
-	return OPTIONS_DONE;
-}
-
-static enum options_result options_wrong(const char *name, const char *value, const char *why)
-{
-	log_error("--%s %s: %s: see --help", name, value, why);
-	return OPTIONS_WRONG;
-}
 
 /* IP, IP:PORT, [IPv6]:PORT */
 static bool options_addr(char *text, struct net_addr *out)
@@ -108,112 +57,121 @@ static bool options_addr(char *text, struct net_addr *out)
 
 /* Addresses that an option names. */
 struct options_addrs {
-	const char *name;
 	struct net_addr *addrs;
-	uint32_t max, count;
+	uint32_t max, *count;
 };
 
-static enum options_result options_add_node(struct options_addrs *a, char *text)
+/* Why it is none, or NULL. */
+static const char *options_add_node(struct options_addrs *a, char *text)
 {
+	static char why[160];
 	char given[80];
 
-	if (a->count == a->max)
-		return options_wrong(a->name, text, "too many nodes");
+	if (*a->count == a->max)
+		return "too many nodes";
 	snprintf(given, sizeof(given), "%s", text);
-	if (!options_addr(text, &a->addrs[a->count]))
-		return options_wrong(a->name, given, "not an address IP[:PORT] or [IPv6]:PORT");
-	for (uint32_t i = 0; i < a->count; i++)
-		if (net_addr_equal(&a->addrs[i], &a->addrs[a->count]))
-			return options_wrong(a->name, given, "the address stands there twice");
-	a->count++;
-	return OPTIONS_RUN;
+	snprintf(why, sizeof(why), "%s is no address IP[:PORT] or [IPv6]:PORT", given);
+	if (!options_addr(text, &a->addrs[*a->count]))
+		return why;
+	snprintf(why, sizeof(why), "the address %s stands there twice", given);
+	for (uint32_t i = 0; i < *a->count; i++)
+		if (net_addr_equal(&a->addrs[i], &a->addrs[*a->count]))
+			return why;
+	++*a->count;
+	return NULL;
 }
 
-static enum options_result options_list(struct options_addrs *a, const char *list)
+static const char *options_list(struct options_addrs *a, char *list)
 {
-	char *copy = strdup(list), *save = NULL;
-	enum options_result result = OPTIONS_RUN;
+	const char *why = NULL;
+	char *save = NULL;
 
-	for (char *t = copy ? strtok_r(copy, ", ", &save) : NULL; t && result == OPTIONS_RUN;
-	     t = strtok_r(NULL, ", ", &save))
-		result = options_add_node(a, t);
+	for (char *t = strtok_r(list, ", \t", &save); t && !why; t = strtok_r(NULL, ", \t", &save))
+		why = options_add_node(a, t);
+	return why;
+}
+
+static const char *options_addresses(struct options_addrs a, const char *value)
+{
+	char *copy = strdup(value);
+	const char *why;
+
+	*a.count = 0;
+	why = copy ? options_list(&a, copy) : "out of memory";
 	free(copy);
-	return result;
+	return why || *a.count ? why : "names no node";
 }
 
-static enum options_result options_file(struct options_addrs *a, const char *path)
+static const char *options_nodes(const char *value, void *into)
 {
-	enum options_result result = OPTIONS_RUN;
-	char *line = NULL, *save = NULL;
+	struct options *o = into;
+
+	return options_addresses((struct options_addrs){o->addrs, NODES_MAX, &o->nodes}, value);
+}
+
+static const char *options_seeds(const char *value, void *into)
+{
+	struct options *o = into;
+
+	return options_addresses((struct options_addrs){o->seeds, SEEDS_MAX, &o->seeds_count},
+				 value);
+}
+
+static const char *options_nodes_file(const char *path, void *into)
+{
+	struct options *o = into;
+	struct options_addrs a = {o->addrs, NODES_MAX, &o->nodes};
+	static char unread[128];
+	const char *why = NULL;
+	char *line = NULL;
 	size_t room = 0;
 	FILE *f = fopen(path, "re");
 
-	while (f && result == OPTIONS_RUN && getline(&line, &room, f) >= 0) {
+	o->nodes = 0;
+	while (f && !why && getline(&line, &room, f) >= 0) {
 		line[strcspn(line, "#\r\n")] = '\0';
-		for (char *t = strtok_r(line, ", \t", &save); t && result == OPTIONS_RUN;
-		     t = strtok_r(NULL, ", \t", &save))
-			result = options_add_node(a, t);
+		why = options_list(&a, line);
 	}
 	if (!f || ferror(f)) { /* a folder can be opened */
-		log_error("cannot read %s (%s): name the file with the list of nodes", path,
-			  strerror(errno));
-		result = OPTIONS_WRONG;
+		snprintf(unread, sizeof(unread),
+			 "cannot be read (%s): name the file with the list of nodes",
+			 strerror(errno));
+		why = unread;
 	}
 	free(line);
 	if (f)
 		fclose(f);
-	return result;
-}
-
-static enum options_result options_addrs(struct options *o, int id, const char *value)
-{
-	struct options_addrs a = {"nodes", o->addrs, NODES_MAX, 0};
-	enum options_result result;
-
-	if (id == OPTION_SEEDS)
-		a = (struct options_addrs){"seeds", o->seeds, SEEDS_MAX, 0};
-	if (id == OPTION_NODES_FILE)
-		a.name = "nodes-file";
-	result = id == OPTION_NODES_FILE ? options_file(&a, value) : options_list(&a, value);
-	if (result == OPTIONS_RUN && a.count == 0)
-		return options_wrong(a.name, value, "names no node");
-	if (id == OPTION_SEEDS)
-		o->seeds_count = a.count;
-	else
-		o->nodes = a.count;
-	return result;
+	return why || o->nodes ? why : "names no node";
 }
 
 /* Called when the list of nodes is known. */
-static enum options_result options_shards(struct options *o, const char *list)
+static enum options_result options_shards(struct options *o)
 {
-	char *copy, *save = NULL;
-	enum options_result result = OPTIONS_RUN;
-
 	uint32_t nodes = o->nodes > 0 ? o->nodes : NODES_MAX;
+	char *copy = strdup(o->shard_list), *save = NULL;
+	bool good = copy;
+	uint64_t n;
 
-	o->shards = 0;
-	if (strcmp(list, "all") == 0)
-		return OPTIONS_RUN;
-	copy = strdup(list);
-	for (char *t = copy ? strtok_r(copy, ",", &save) : NULL; t && result == OPTIONS_RUN;
-	     t = strtok_r(NULL, ",", &save)) {
-		uint64_t n;
-
-		if (!argument_number(t, 10, 0, nodes - 1, &n) || o->shards == nodes)
-			result = options_wrong("shards", list, "not numbers of nodes in the list");
-		else
-			o->shard_nodes[o->shards++] = (uint32_t)n;
+	if (strcmp(o->shard_list, "all") != 0) {
+		for (char *t = good ? strtok_r(copy, ",", &save) : NULL; t && good;
+		     t = strtok_r(NULL, ",", &save)) {
+			good = argument_number(t, 10, 0, nodes - 1, &n) && o->shards < nodes;
+			if (good)
+				o->shard_nodes[o->shards++] = (uint32_t)n;
+		}
+		good = good && o->shards > 0;
 	}
 	free(copy);
-	return result == OPTIONS_RUN && o->shards == 0
-		       ? options_wrong("shards", list, "names no node")
-		       : result;
+	if (!good)
+		log_error("--shards %s: these are not numbers of nodes in the list: see --help",
+			  o->shard_list);
+	return good ? OPTIONS_RUN : OPTIONS_WRONG;
 }
 
 /* BYTES, or UID=BYTES; may be given more than once. */
-static enum options_result options_quota(struct options *o, const char *value)
+static const char *options_quota(const char *value, void *into)
 {
+	struct options *o = into;
 	const char *bytes = strchr(value, '=');
 	char user[16] = "";
 	uint64_t n, who = 0;
@@ -223,116 +181,84 @@ static enum options_result options_quota(struct options *o, const char *value)
 	if (!argument_number(bytes ? bytes + 1 : value, 10, 0, INT64_MAX, &n) ||
 	    (bytes && ((size_t)(bytes - value) >= sizeof(user) ||
 		       !argument_number(user, 10, 0, UINT32_MAX, &who))))
-		return options_wrong("quota", value, "not BYTES, nor UID=BYTES");
+		return "not BYTES, nor UID=BYTES";
 	if (!bytes)
 		o->quota_bytes = n;
 	else if (o->quotas_count == CONTROL_QUOTAS_MAX)
-		return options_wrong("quota", value, "more than 64 users have one of their own");
+		return "more than 64 users have one of their own";
 	else
 		o->quotas[o->quotas_count++] = (struct control_quota){(uint32_t)who, n};
-	return OPTIONS_RUN;
+	return NULL;
 }
 
-static enum options_result options_creators(struct options *o, const char *value)
+static const char *options_rundir(const char *value, void *into)
 {
-	static const char *const names[] = {[CONTROL_CREATORS_SHARED] = "shared",
-					    [CONTROL_CREATORS_AUTO] = "auto",
-					    [CONTROL_CREATORS_PRIVATE] = "private"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(value, names[i]) == 0) {
-			o->creators = (enum control_creators)i;
-			return OPTIONS_RUN;
-		}
-	}
-	return options_wrong("creators", value, "not shared, auto or private");
+	((struct options *)into)->rundir = value;
+	return *value && strlen(value) < 80 ? NULL : "not a path of 1 to 79 bytes";
 }
 
-static enum options_result options_topology(struct options *o, const char *path)
+static const char *options_node(const char *value, void *into)
 {
-	char error[TOPOLOGY_ERROR_BYTES];
+	uint64_t n = UINT32_MAX;
 
-	topology_free(o->topology);
-	o->topology_path = path;
-	o->topology = topology_read(path, error);
-	if (o->topology)
-		return OPTIONS_RUN;
-	log_error("--topology: %s", error);
-	return OPTIONS_WRONG;
+	if (strcmp(value, "auto") != 0 && !argument_number(value, 10, 0, NODES_MAX - 1, &n))
+		return "not a number of a node, nor auto";
+	((struct options *)into)->node = (uint32_t)n;
+	return NULL;
 }
 
-static enum options_result options_take(struct options *o, int id, const char *value,
-					const char **shards)
+static const char *options_socket_mode(const char *value, void *into)
 {
 	uint64_t n;
 
-	switch (id) {
-	case OPTION_RUNDIR:
-		o->rundir = value;
-		if (*value == '\0' || strlen(value) > 79)
-			return options_wrong("rundir", value, "not a path of 1 to 79 bytes");
-		return OPTIONS_RUN;
-	case OPTION_NODE:
-		if (strcmp(value, "auto") == 0)
-			n = UINT32_MAX;
-		else if (!argument_number(value, 10, 0, NODES_MAX - 1, &n))
-			return options_wrong("node", value, "not a number of a node, nor auto");
-		o->node = (uint32_t)n;
-		return OPTIONS_RUN;
-	case OPTION_NODES:
-	case OPTION_NODES_FILE:
-	case OPTION_SEEDS:
-		return options_addrs(o, id, value);
-	case OPTION_SHARDS:
-		*shards = value;
-		return OPTIONS_RUN;
-	case OPTION_SESSIONS:
-		if (!argument_number(value, 10, 1, SESSIONS_MAX, &n))
-			return options_wrong("sessions", value, "not 1 to 16384");
-		o->sessions = (uint32_t)n;
-		return OPTIONS_RUN;
-	case OPTION_RESTART_GRACE:
-		if (!argument_number(value, 10, 0, RESTART_GRACE_MAX, &n))
-			return options_wrong("restart-grace", value, "not 0 to 3600 seconds");
-		o->restart_grace_s = (uint32_t)n;
-		return OPTIONS_RUN;
-	case OPTION_SOCKET_MODE:
-		if (!argument_number(value, 8, 0, 0777, &n))
-			return options_wrong("socket-mode", value, "not octal rights such as 0660");
-		o->socket_mode = (mode_t)n;
-		return OPTIONS_RUN;
-	case OPTION_CREATORS:
-		return options_creators(o, value);
-	case OPTION_QUOTA:
-		return options_quota(o, value);
-	case OPTION_SPILL:
-		o->spill = value;
-		return OPTIONS_RUN;
-	case OPTION_SPILL_MAX:
-		if (!argument_number(value, 10, 1, INT64_MAX, &o->spill_max))
-			return options_wrong("spill-max", value, "not a number of bytes");
-		return OPTIONS_RUN;
-	case OPTION_TOPOLOGY:
-		return options_topology(o, value);
-	case OPTION_PLANNER:
-		o->planner = planner_named(value);
-		if (!o->planner)
-			return options_wrong("planner", value,
-					     "no planner: 'sarissa plan --why' prints all");
-		return OPTIONS_RUN;
-	case OPTION_LOG_LEVEL:
-		if (!log_parse_level(value, &o->log_level))
-			return options_wrong("log-level", value, "not a level");
-		return OPTIONS_RUN;
-	case OPTION_HELP:
-		return options_help();
-	case OPTION_VERSION:
-		printf("sarissa-control %s, protocol %u\n", SARISSA_VERSION, MESSAGE_VERSION);
-		return OPTIONS_DONE;
-	default:
-		return OPTIONS_WRONG;
-	}
+	if (!argument_number(value, 8, 0, 0777, &n))
+		return "not octal rights such as 0660";
+	((struct options *)into)->socket_mode = (mode_t)n;
+	return NULL;
 }
+
+static const char *options_planner(const char *value, void *into)
+{
+	const struct planner *planner = planner_named(value);
+
+	((struct options *)into)->planner = planner;
+	return planner ? NULL : "no planner: 'sarissa plan --why' prints all";
+}
+
+static const struct option_row options_rows[] = {
+	{"rundir", "DIR", "where the sockets live (/run/sarissa)", OPTION_TAKE(options_rundir)},
+	{"node", "I", "this node's number, from 0; auto: a seed gives one",
+	 OPTION_TAKE(options_node)},
+	{"nodes", "LIST", "all nodes, the same everywhere: IP[:PORT],...",
+	 OPTION_TAKE(options_nodes)},
+	{"nodes-file", "FILE", "the same list, one per line; # begins a comment",
+	 OPTION_TAKE(options_nodes_file)},
+	{"seeds", "LIST", "instead: some nodes' IP[:PORT],... that know the others",
+	 OPTION_TAKE(options_seeds)},
+	{"shards", "LIST", "nodes that keep the directory: I,... (all that live)",
+	 OPTION_TEXT(struct options, shard_list)},
+	{"sessions", "N", "clients at a time (1024)",
+	 OPTION_NUMBER(struct options, sessions, 1, SESSIONS_MAX, 1)},
+	{"restart-grace", "S", "how long a restarting control is waited for (10)",
+	 OPTION_NUMBER(struct options, restart_grace_s, 0, RESTART_GRACE_MAX, 1)},
+	{"socket-mode", "OCTAL", "rights of the clients' socket (0660)",
+	 OPTION_TAKE(options_socket_mode)},
+	{"creators", "HOW", "who writes into the store: shared, auto, private (auto)",
+	 OPTION_CHOICE(struct options, creators, CONTROL_CREATORS_SHARED, "shared auto private")},
+	{"spill", "DIR", "where objects go that the store has no room for (nowhere)",
+	 OPTION_TEXT(struct options, spill)},
+	{"spill-max", "BYTES", "of these at most (as much as the disk has)",
+	 OPTION_NUMBER(struct options, spill_max, 1, INT64_MAX, 1)},
+	{"quota", "BYTES", "of objects that one user may put here; UID=BYTES: this one",
+	 OPTION_TAKE(options_quota)},
+	{"topology", "FILE", "a topology file, the same at all nodes (none)",
+	 OPTION_TEXT(struct options, topology_path)},
+	{"planner", "NAME", "of reduces, where it fits (the best)", OPTION_TAKE(options_planner)},
+	{"log-level", "LEVEL", "error, warning, info or debug (info)",
+	 OPTION_CHOICE(struct options, log_level, CONTROL_LOG_ERROR, "error warning info debug")},
+	{"help", NULL, "this text", OPTION_STOP},
+	{"version", NULL, "the version", OPTION_STOP},
+};
 
 /* Whether the file has all nodes of the list. */
 static bool options_places(const struct options *o, const struct topology *t)
@@ -367,8 +293,10 @@ struct topology *options_topology_reload(const struct options *o)
 	return NULL;
 }
 
-static enum options_result options_finish(struct options *o, const char *shards)
+static enum options_result options_finish(struct options *o)
 {
+	char error[TOPOLOGY_ERROR_BYTES];
+
 	if ((o->nodes > 0) == (o->seeds_count > 0)) {
 		log_error(
 			"give either the list of nodes (--nodes IP:PORT,... or --nodes-file FILE) "
@@ -388,23 +316,40 @@ static enum options_result options_finish(struct options *o, const char *shards)
 			  o->nodes - 1);
 		return OPTIONS_WRONG;
 	}
-	if (!options_places(o, o->topology))
+	o->topology = o->topology_path ? topology_read(o->topology_path, error) : NULL;
+	if (o->topology_path && !o->topology) {
+		log_error("--topology: %s", error);
 		return OPTIONS_WRONG;
-	return options_shards(o, shards);
+	}
+	return options_places(o, o->topology) ? options_shards(o) : OPTIONS_WRONG;
+}
+
+static enum options_result options_show(const struct option_row *row)
+{
+	if (strcmp(row->name, "version") == 0) {
+		printf("sarissa-control %s, protocol %u\n", SARISSA_VERSION, MESSAGE_VERSION);
+		return OPTIONS_DONE;
+	}
+	printf("Usage: sarissa-control --node I --nodes IP:PORT,... [OPTION...]\n"
+	       "       sarissa-control --seeds IP:PORT,... [OPTION...]\n"
+	       "Decides for one Sarissa node which object moves where; its sarissa-dataplane "
+	       "moves it.\n\n");
+	option_help(options_rows, sizeof(options_rows) / sizeof(*options_rows));
+	return OPTIONS_DONE;
 }
 
 enum options_result options_parse(int argc, char **argv, struct options *out)
 {
-	static const struct option table[] = {
-#define X(id, name, argument, help) {name, (argument) != NULL, NULL, OPTION_##id},
-		OPTIONS(X)
-#undef X
-			{NULL, 0, NULL, 0}};
-	const char *shards = "all";
-	int id;
+	struct option_reader reader = {.row = options_rows,
+				       .rows = sizeof(options_rows) / sizeof(*options_rows),
+				       .argc = argc,
+				       .argv = argv,
+				       .form = ":"};
+	const struct option_row *stop;
 
 	*out = (struct options){.rundir = "/run/sarissa",
 				.node = OPTION_NODE_UNSET,
+				.shard_list = "all",
 				.sessions = 1024,
 				.restart_grace_s = 10,
 				.spill_max = INT64_MAX,
@@ -412,19 +357,14 @@ enum options_result options_parse(int argc, char **argv, struct options *out)
 				.socket_mode = 0660,
 				.creators = CONTROL_CREATORS_AUTO,
 				.log_level = CONTROL_LOG_INFO};
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		enum options_result result = options_take(out, id, optarg, &shards);
-
-		if (id == '?')
-			log_error("%s is no option, or its value is missing: see --help",
-				  argument_refused(argc, argv));
-		if (result != OPTIONS_RUN)
-			return result;
-	}
-	if (optind < argc) {
-		log_error("unexpected argument %s: see --help", argv[optind]);
-		return OPTIONS_WRONG;
-	}
-	return options_finish(out, shards);
+	stop = option_read(&reader, out);
+	if (stop)
+		return options_show(stop);
+	if (!*reader.wrong && optind < argc)
+		snprintf(reader.wrong, sizeof(reader.wrong), "unexpected argument %.200s",
+			 argv[optind]);
+	if (!*reader.wrong)
+		return options_finish(out);
+	log_error("%s: see --help", reader.wrong);
+	return OPTIONS_WRONG;
 }

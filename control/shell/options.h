@@ -13,7 +13,8 @@ struct options {
 	uint32_t node;	/* UINT32_MAX: a seed gives one */
 	uint32_t nodes; /* 0: they come by the seeds */
 	uint32_t seeds_count;
-	uint32_t shards; /* 0: all members */
+	const char *shard_list; /* as given */
+	uint32_t shards;	/* 0: all members */
 	uint32_t sessions;
 	uint32_t restart_grace_s;
 	uint64_t quota_bytes;

@@ -4,34 +4,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "internal/arguments.h"
 #include "internal/notify.h"
+#include "internal/option.h"
 #include "internal/standard_fds.h"
 #include "io/observe/log.h"
-
-enum { OPTION_FIRST = 256 };
-
-#define OPTIONS(X)                                                                       \
-	X(PORT, "port", "SPEC", "af_xdp:IFACE or xdp:IFACE, repeated; or once udp:ADDR") \
-	X(ADDR, "addr", "IP", "answer ARP for this address of the switch")               \
-	X(GROUPS, "groups", "N", "groups at a time, 1 to 64 (16)")                       \
-	X(WINDOW, "window", "N", "slots of a version: a power of two, 8 to 4096 (256)")  \
-	X(ROLE, "role", "ROLE", "switch, as sarissa-dataplane passes it on")             \
-	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")       \
-	X(HELP, "help", NULL, "this text")                                               \
-	X(VERSION, "version", NULL, "the version")
-
-enum {
-	OPTION_BEFORE_FIRST = OPTION_FIRST - 1,
-#define X(id, name, argument, help) OPTION_##id,
-	OPTIONS(X)
-#undef X
-};
 
 static volatile sig_atomic_t stop;
 
@@ -40,24 +20,12 @@ static void switch_end(int signal_number)
 	stop = 1;
 }
 
-static int switch_help(void)
+static const char *switch_port(const char *value, void *into)
 {
-	static const struct argument_help rows[] = {
-#define X(id, name, argument, text) {name, argument, text},
-		OPTIONS(X)
-#undef X
-	};
-	printf("Usage: sarissa-dataplane --role switch --port SPEC [OPTION...]\n"
-	       "A switch that adds up contributions on the way.\n\n");
-	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
-	return 0;
-}
-
-static const char *switch_set_port(char *value, struct switch_options *o)
-{
+	struct switch_options *o = into;
 	struct in_addr ip;
 	bool xdp = strncmp(value, "xdp:", 4) == 0;
-	char *name = value + (xdp ? 4 : 7);
+	const char *name = value + (xdp ? 4 : 7);
 	if (strncmp(value, "udp:", 4) == 0) {
 		o->host = value + 4;
 		return inet_pton(AF_INET, o->host, &ip) == 1 ? NULL
@@ -77,63 +45,61 @@ static const char *switch_set_port(char *value, struct switch_options *o)
 	return NULL;
 }
 
-static const char *switch_set(int id, char *value, struct switch_options *o)
+static const char *switch_address(const char *value, void *into)
 {
-	uint64_t n = 0;
-	switch (id) {
-	case OPTION_PORT:
-		return switch_set_port(value, o);
-	case OPTION_ADDR:
-		o->has_address = true;
-		return inet_pton(AF_INET, value, o->address) == 1 ? NULL : "not an IPv4 address";
-	case OPTION_GROUPS:
-		if (!argument_number(value, 10, 1, AGGREGATE_GROUPS_MAX, &n))
-			return "there are 1 to 64 groups";
-		o->groups = (unsigned)n;
-		return NULL;
-	case OPTION_WINDOW:
-		if (!argument_number(value, 10, 8, AGGREGATE_WINDOW_MAX, &n) || (n & (n - 1)))
-			return "a window is a power of two, 8 to 4096";
-		o->window = (unsigned)n;
-		return NULL;
-	case OPTION_ROLE:
-		return strcmp(value, "switch") == 0 ? NULL : "the role is switch";
-	default:
-		return log_parse_level(value, &o->log_level) ? NULL : "not a level";
-	}
+	struct switch_options *o = into;
+	o->has_address = true;
+	return inet_pton(AF_INET, value, o->address) == 1 ? NULL : "not an IPv4 address";
 }
+
+static const char *switch_window(const char *value, void *into)
+{
+	uint64_t n;
+	if (!argument_number(value, 10, 8, AGGREGATE_WINDOW_MAX, &n) || (n & (n - 1)))
+		return "a window is a power of two, 8 to 4096";
+	((struct switch_options *)into)->window = (unsigned)n;
+	return NULL;
+}
+
+static const struct option_row switch_rows[] = {
+	{"port", "SPEC", "af_xdp:IFACE or xdp:IFACE, repeated; or once udp:ADDR",
+	 OPTION_TAKE(switch_port)},
+	{"addr", "IP", "answer ARP for this address of the switch", OPTION_TAKE(switch_address)},
+	{"groups", "N", "groups at a time, 1 to 64 (16)",
+	 OPTION_NUMBER(struct switch_options, groups, 1, AGGREGATE_GROUPS_MAX, 1)},
+	{"window", "N", "slots of a version: a power of two, 8 to 4096 (256)",
+	 OPTION_TAKE(switch_window)},
+	{"role", "ROLE", "switch, as sarissa-dataplane passes it on",
+	 OPTION_CHOICE(struct switch_options, role, 0, "switch")},
+	{"log-level", "LEVEL", "error, warning, info or debug (info)",
+	 OPTION_CHOICE(struct switch_options, log_level, LOG_ERROR, "error warning info debug")},
+	{"help", NULL, "this text", OPTION_STOP},
+	{"version", NULL, "the version", OPTION_STOP},
+};
 
 /* 0: run; 1: done; 2: wrong. */
 static int switch_parse(int argc, char **argv, struct switch_options *o)
 {
-	static const struct option rows[] = {
-#define X(id, name, argument, text) \
-	{name, (argument) ? required_argument : no_argument, NULL, OPTION_##id},
-		OPTIONS(X)
-#undef X
-			{NULL, 0, NULL, 0}};
-	opterr = 0;
-	for (int id, row; (id = getopt_long(argc, argv, ":", rows, &row)) != -1;) {
-		if (id == '?' || id == ':') {
-			log_error("%s: %s: see --help", argument_refused(argc, argv),
-				  id == '?' ? "unknown option" : "needs a value");
-			return 2;
-		}
-		if (id == OPTION_HELP)
-			return switch_help() + 1;
-		if (id == OPTION_VERSION) {
-			printf("sarissa-switch %s\n", SARISSA_VERSION);
-			return 1;
-		}
-		const char *why = switch_set(id, optarg, o);
-		if (why) {
-			log_error("--%s %s: %s: see --help", rows[id - OPTION_FIRST].name, optarg,
-				  why);
-			return 2;
-		}
+	struct option_reader reader = {.row = switch_rows,
+				       .rows = sizeof(switch_rows) / sizeof(*switch_rows),
+				       .argc = argc,
+				       .argv = argv,
+				       .form = ":"};
+	const struct option_row *row = option_read(&reader, o);
+	if (row && strcmp(row->name, "version") == 0) {
+		printf("sarissa-switch %s\n", SARISSA_VERSION);
+		return 1;
 	}
-	if (optind < argc)
-		log_error("%s: unexpected argument: see --help", argv[optind]);
+	if (row) {
+		printf("Usage: sarissa-dataplane --role switch --port SPEC [OPTION...]\n"
+		       "A switch that adds up contributions on the way.\n\n");
+		option_help(switch_rows, reader.rows);
+		return 1;
+	}
+	if (*reader.wrong)
+		log_error("%s: see --help", reader.wrong);
+	else if (optind < argc)
+		log_error("unexpected argument %s: see --help", argv[optind]);
 	else if (!o->host == (o->ports == 0))
 		log_error("--port: name interfaces as af_xdp:IFACE, or one udp:ADDR: see --help");
 	else

@@ -19,8 +19,8 @@ struct switch_options {
 	bool xdp;	  /* the interfaces are of a bridge: an XDP program adds up */
 	const char *host; /* the address of a UDP socket, instead of ports; NULL: none */
 	bool has_address;
-	uint8_t address[4]; /* for which the switch answers ARP */
-	unsigned groups, window;
+	uint8_t address[4];	       /* for which the switch answers ARP */
+	unsigned groups, window, role; /* role: there is one only */
 	int log_level;
 };
 

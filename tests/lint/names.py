@@ -24,7 +24,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z]+(?:-[a-z0-9]+)*(?![\w-])")
 WORD = re.compile(r"`([a-z]\w*_\w+)`")
 # how our programs and scripts declare an option
 DECLARED = (r'"--([a-z][a-z0-9-]+)', r'\{\s*"([a-z][a-z0-9-]+)",\s*(?:\d|required_a|no_a)',
-            r'^\s*\{"([a-z][a-z0-9-]+)",\s*(?:"[A-Z]|NULL)', r"^\s*--([a-z-]+)\)")
+            r'\{[\s\\]*"([a-z][a-z0-9-]+)", (?:"[A-Z][][A-Z,./]*"|NULL),', r"^\s*--([a-z-]+)\)")
 MANUALS = {"control/shell/options.c": "sarissa-control.8", "dataplane/io/node/options.c": "sarissa-dataplane.8",
            "dataplane/switch/main.c": "sarissa-switch.8", "client/cli/table.c": "sarissa.1",
            "include/internal/plan_options.h": "sarissa.1"}

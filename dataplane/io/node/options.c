@@ -2,14 +2,13 @@
 #include "options.h"
 
 #include <arpa/inet.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/wire/wire.h"
 #include "io/net/ether.h"
 #include "internal/object_table.h"
-#include "internal/arguments.h"
+#include "internal/option.h"
 #include "internal/record.h"
 #include "io/observe/log.h"
 #include "io/ports/types/port_auto.h"
@@ -22,59 +21,7 @@ enum {
 	MTU_MIN = 1280, /* what the protocol needs of every path */
 	MTU_MAX = 9000,
 	STORE_MIB_MAX = 1 << 22,
-	OPTION_FIRST = 256,
 };
-
-#define OPTIONS(X)                                                                              \
-	X(RUNDIR, "rundir", "DIR", "where sockets and counters live (/run/sarissa)")            \
-	X(PORT, "port", "SPEC", "what carries the packets, see below (auto); may be repeated")  \
-	X(ADDR, "addr", "IP[/PREFIX]", "our address (af_xdp, udp: default the interface's)")    \
-	X(GATEWAY, "gateway", "IP", "next hop to other networks (not for af_xdp, udp)")         \
-	X(UDP_PORT, "udp-port", "PORT", "worker w listens on PORT + w (7400)")                  \
-	X(MTU, "mtu", "BYTES", "IP bytes per packet (af_xdp, udp: the interface's, else 1500)") \
-	X(VLAN, "vlan", "ID", "all frames are of this VLAN, 1 to 4094 (not for af_xdp, udp)")   \
-	X(DESCRIPTORS, "descriptors", "N", "of each ring of a card: 64 to 8192 (1024)")         \
-	X(WORKERS, "workers", "W", "packet threads, 1 to 16 (1)")                               \
-	X(STORE, "store", "MIB", "size of the object store (1024)")                             \
-	X(OBJECTS, "objects", "N", "objects that the store holds at most (65536)")              \
-	X(CORES, "cores", "LIST", "pin worker w to the w-th core, such as 2,3 or 4-7")          \
-	X(BUSY_POLL, "busy-poll", NULL, "workers never sleep: for dedicated cores")             \
-	X(RATE, "rate", "MBIT", "never send faster (no bound)")                                 \
-	X(DELAY_TARGET, "delay-target", "US", "queueing delay that congestion control aims at") \
-	X(ACK_DELAY, "ack-delay", "US", "an acknowledgement waits at most so long")             \
-	X(PEERS_MAX, "peers-max", "N", "connections that a worker has at most (1024)")          \
-	X(CREDIT, "credit", "KIB", "bytes granted to senders and not yet arrived, at most")     \
-	X(LOG_LEVEL, "log-level", "LEVEL", "error, warning, info or debug (info)")              \
-	X(CAPTURE, "capture", "FILE", "write every packet to FILE (pcapng)")                    \
-	X(HELP, "help", NULL, "this text")                                                      \
-	X(VERSION, "version", NULL, "the version")
-
-enum {
-	OPTION_BEFORE_FIRST = OPTION_FIRST - 1,
-#define X(id, name, argument, help) OPTION_##id,
-	OPTIONS(X)
-#undef X
-};
-
-static enum options_result options_help(void)
-{
-	static const struct argument_help rows[] = {
-#define X(id, name, argument, help) {name, argument, help},
-		OPTIONS(X)
-#undef X
-	};
-	printf("Usage: sarissa-dataplane [--port SPEC] [OPTION...]\n"
-	       "Moves the packets of one Sarissa node. With --role switch as the first option:\n"
-	       "see sarissa-switch(8).\n\n");
-	argument_help_print(rows, sizeof(rows) / sizeof(*rows));
-	printf("\nSPEC: %-30s   the fastest that is there and permitted\n", "auto");
-	for (const struct port_type *const *type = port_types; *type; type++)
-		printf("      %-30s   %s\n", (*type)->usage, (*type)->help);
-	printf("Each --port is a rail, up to 8 of any kinds: a copy is striped over all that both nodes have.\n"
-	       "--addr, --gateway, --vlan, --descriptors, --udp-port, --mtu and --rate after a --port are of\n"
-	       "that one; the last three, where a later port names none, are those of the first.\n");
-	return OPTIONS_DONE;
-}
 
 static enum options_result options_wrong(const char *name, const char *value, const char *why)
 {
@@ -144,87 +91,106 @@ static bool options_parse_cores(const char *text, int *core, unsigned max, unsig
 	}
 }
 
-/* An option that is a number: its bounds, and what it is multiplied by. */
-struct options_number {
-	int id;
-	uint64_t least, most, unit;
-	size_t offset, bytes;
-	const char *why;
-};
-
-#define OPTIONS_NUMBER(id, field, least, most, unit, why)                        \
-	{                                                                        \
-		OPTION_##id, least, most, unit, offsetof(struct options, field), \
-			sizeof(((struct options *)0)->field), why                \
-	}
-
-static const struct options_number options_numbers[] = {
-	OPTIONS_NUMBER(UDP_PORT, udp_port, 1, 65535, 1, "a port is 1 to 65535"),
-	OPTIONS_NUMBER(MTU, mtu, MTU_MIN, MTU_MAX, 1, "an MTU is 1280 to 9000 bytes"),
-	OPTIONS_NUMBER(VLAN, vlan, 1, ETHER_VLAN_MAX, 1, "a VLAN is 1 to 4094"),
-	OPTIONS_NUMBER(DESCRIPTORS, descriptors, 64, 8192, 1, "a ring has 64 to 8192 descriptors"),
-	OPTIONS_NUMBER(WORKERS, workers, 1, WORKERS_MAX, 1, "there are 1 to 16 workers"),
-	OPTIONS_NUMBER(STORE, store_bytes, 1, STORE_MIB_MAX, 1 << 20,
-		       "a store has 1 to 4194304 MiB"),
-	OPTIONS_NUMBER(OBJECTS, objects, OBJECT_TABLE_SLOTS_MIN, OBJECT_TABLE_SLOTS_MAX, 1,
-		       "a store holds 1024 to 1048576 objects"),
-	OPTIONS_NUMBER(RATE, rate_bps, 0, 1000000, 1000000,
-		       "a rate is 0 (no bound) to 1000000 Mbit/s"),
-	OPTIONS_NUMBER(DELAY_TARGET, delay_target_ns, 1, 1000000, 1000,
-		       "a delay target is 1 to 1000000 us"),
-	OPTIONS_NUMBER(ACK_DELAY, ack_delay_ns, 1, 100000, 1000,
-		       "an acknowledgement delay is 1 to 100000 us"),
-	OPTIONS_NUMBER(PEERS_MAX, peers_max, 1, 4096, 1, "a worker has 1 to 4096 connections"),
-	OPTIONS_NUMBER(CREDIT, credit_bytes, 64, 16 << 20, 1 << 10, "credit is 64 to 16777216 KiB"),
-};
-
-static const char *options_set_number(int id, const char *value, struct options *o)
+static const char *options_rundir(const char *value, void *into)
 {
-	const struct options_number *row = options_numbers;
-	uint64_t n = 0;
-	while (row->id != id)
-		row++;
-	if (!argument_number(value, 10, row->least, row->most, &n))
-		return row->why;
-	n *= row->unit;
-	memcpy((char *)o + row->offset, &n, row->bytes); /* the low bytes come first */
-	return NULL;
+	((struct options *)into)->rundir = value;
+	return *value && strlen(value) < 80 ? NULL : "not a path of 1 to 79 bytes";
 }
 
-static const char *options_set(int id, char *value, struct options *o)
+static const char *options_port(const char *value, void *into)
 {
+	struct options *o = into;
 	const char *why = NULL;
-	switch (id) {
-	case OPTION_RUNDIR:
-		o->rundir = value;
-		return *value && strlen(value) < 80 ? NULL : "not a path of 1 to 79 bytes";
-	case OPTION_PORT:
-		*o->port.text = '\0';
-		if (strcmp(value, "auto") == 0)
-			return NULL;
-		return port_spec_parse(value, &o->port, &why) ? NULL : why;
-	case OPTION_ADDR:
-		o->has_addr = true;
-		if (!options_address(value, &o->addr, &o->prefix))
-			return "not IP[/PREFIX]";
-		return options_one_host(&o->addr) ? NULL : "not the address of one host";
-	case OPTION_GATEWAY:
-		o->has_gateway = true;
-		return options_address(value, &o->gateway, NULL) ? NULL : "not an IP address";
-	case OPTION_CORES:
-		o->cores = value;
+	if (!o)
+		return "a node has at most 8 ports";
+	*o->port.text = '\0';
+	if (strcmp(value, "auto") == 0)
 		return NULL;
-	case OPTION_BUSY_POLL:
-		o->busy_poll = true;
-		return NULL;
-	case OPTION_LOG_LEVEL:
-		return log_parse_level(value, &o->log_level) ? NULL : "not a level";
-	case OPTION_CAPTURE:
-		o->capture = value;
-		return NULL;
-	default:
-		return options_set_number(id, value, o);
+	return port_spec_parse(value, &o->port, &why) ? NULL : why;
+}
+
+static const char *options_addr(const char *value, void *into)
+{
+	struct options *o = into;
+	o->has_addr = true;
+	if (!options_address(value, &o->addr, &o->prefix))
+		return "not IP[/PREFIX]";
+	return options_one_host(&o->addr) ? NULL : "not the address of one host";
+}
+
+static const char *options_gateway(const char *value, void *into)
+{
+	struct options *o = into;
+	o->has_gateway = true;
+	return options_address(value, &o->gateway, NULL) ? NULL : "not an IP address";
+}
+
+#define NUMBER(field, low, high, unit) OPTION_NUMBER(struct options, field, low, high, unit)
+
+/* Those of the port that stands before them name it. */
+static const struct option_row options_rows[] = {
+	{"rundir", "DIR", "where sockets and counters live (/run/sarissa)",
+	 OPTION_TAKE(options_rundir)},
+	{"port", "SPEC", "what carries the packets, see below (auto); may be repeated",
+	 OPTION_TAKE(options_port), .of = "port"},
+	{"addr", "IP[/PREFIX]", "our address (af_xdp, udp: default the interface's)",
+	 OPTION_TAKE(options_addr), .of = "port"},
+	{"gateway", "IP", "next hop to other networks (not for af_xdp, udp)",
+	 OPTION_TAKE(options_gateway), .of = "port"},
+	{"udp-port", "PORT", "worker w listens on PORT + w (7400)", NUMBER(udp_port, 1, 65535, 1),
+	 .of = "port"},
+	{"mtu", "BYTES", "IP bytes per packet (af_xdp, udp: the interface's, else 1500)",
+	 NUMBER(mtu, MTU_MIN, MTU_MAX, 1), .of = "port"},
+	{"vlan", "ID", "all frames are of this VLAN, 1 to 4094 (not for af_xdp, udp)",
+	 NUMBER(vlan, 1, ETHER_VLAN_MAX, 1), .of = "port"},
+	{"descriptors", "N", "of each ring of a card: 64 to 8192 (1024)",
+	 NUMBER(descriptors, 64, 8192, 1), .of = "port"},
+	{"workers", "W", "packet threads, 1 to 16 (1)", NUMBER(workers, 1, WORKERS_MAX, 1)},
+	{"store", "MIB", "size of the object store (1024)",
+	 NUMBER(store_bytes, 1, STORE_MIB_MAX, 1 << 20)},
+	{"objects", "N", "objects that the store holds at most (65536)",
+	 NUMBER(objects, OBJECT_TABLE_SLOTS_MIN, OBJECT_TABLE_SLOTS_MAX, 1)},
+	{"cores", "LIST", "pin worker w to the w-th core, such as 2,3 or 4-7",
+	 OPTION_TEXT(struct options, cores)},
+	{"busy-poll", NULL, "workers never sleep: for dedicated cores",
+	 OPTION_FLAG(struct options, busy_poll)},
+	{"rate", "MBIT", "never send faster (no bound)", NUMBER(rate_bps, 0, 1000000, 1000000),
+	 .of = "port"},
+	{"delay-target", "US", "queueing delay that congestion control aims at",
+	 NUMBER(delay_target_ns, 1, 1000000, 1000)},
+	{"ack-delay", "US", "an acknowledgement waits at most so long",
+	 NUMBER(ack_delay_ns, 1, 100000, 1000)},
+	{"peers-max", "N", "connections that a worker has at most (1024)",
+	 NUMBER(peers_max, 1, 4096, 1)},
+	{"credit", "KIB", "bytes granted to senders and not yet arrived, at most",
+	 NUMBER(credit_bytes, 64, 16 << 20, 1 << 10)},
+	{"log-level", "LEVEL", "error, warning, info or debug (info)",
+	 OPTION_CHOICE(struct options, log_level, LOG_ERROR, "error warning info debug")},
+	{"capture", "FILE", "write every packet to FILE (pcapng)",
+	 OPTION_TEXT(struct options, capture)},
+	{"help", NULL, "this text", OPTION_STOP},
+	{"version", NULL, "the version", OPTION_STOP},
+};
+
+enum { OPTIONS_ROWS = sizeof(options_rows) / sizeof(*options_rows) };
+
+static enum options_result options_show(const struct option_row *row)
+{
+	if (strcmp(row->name, "version") == 0) {
+		printf("sarissa-dataplane %s, wire protocol %u\n", SARISSA_VERSION, WIRE_VERSION);
+		return OPTIONS_DONE;
 	}
+	printf("Usage: sarissa-dataplane [--port SPEC] [OPTION...]\n"
+	       "Moves the packets of one Sarissa node. With --role switch as the first option:\n"
+	       "see sarissa-switch(8).\n\n");
+	option_help(options_rows, OPTIONS_ROWS);
+	printf("\nSPEC: %-30s   the fastest that is there and permitted\n", "auto");
+	for (const struct port_type *const *type = port_types; *type; type++)
+		printf("      %-30s   %s\n", (*type)->usage, (*type)->help);
+	printf("Each --port is a rail, up to 8 of any kinds: a copy is striped over all that both nodes have.\n"
+	       "--addr, --gateway, --vlan, --descriptors, --udp-port, --mtu and --rate after a --port are of\n"
+	       "that one; the last three, where a later port names none, are those of the first.\n");
+	return OPTIONS_DONE;
 }
 
 /* Checks of one port that need all options. */
@@ -336,23 +302,13 @@ static struct options *options_next_port(struct options *first, bool again)
 	return o;
 }
 
-static bool options_of_port(int id)
-{
-	return id == OPTION_PORT || id == OPTION_ADDR || id == OPTION_GATEWAY ||
-	       id == OPTION_UDP_PORT || id == OPTION_MTU || id == OPTION_RATE ||
-	       id == OPTION_VLAN || id == OPTION_DESCRIPTORS;
-}
-
 enum options_result options_parse(int argc, char **argv, struct options out[RAILS_MAX])
 {
-	static const struct option rows[] = {
-#define X(id, name, argument, help) \
-	{name, (argument) ? required_argument : no_argument, NULL, OPTION_##id},
-		OPTIONS(X)
-#undef X
-			{NULL, 0, NULL, 0}};
+	struct option_reader reader = {
+		.row = options_rows, .rows = OPTIONS_ROWS, .argc = argc, .argv = argv, .form = ":"};
+	const struct option_row *row;
 	struct options *port = out;
-	bool named = false;
+	bool named = false, good = true;
 	*out = (struct options){.rails = 1,
 				.rundir = "/run/sarissa",
 				.udp_port = UDP_PORT_DEFAULT,
@@ -361,32 +317,20 @@ enum options_result options_parse(int argc, char **argv, struct options out[RAIL
 				.store_bytes = 1ull << 30,
 				.objects = OBJECT_TABLE_SLOTS_DEFAULT,
 				.log_level = LOG_INFO};
-	opterr = 0;
-	for (int id, row; (id = getopt_long(argc, argv, ":", rows, &row)) != -1;) {
-		if (id == '?' || id == ':') {
-			log_error("%s: %s: see --help", argument_refused(argc, argv),
-				  id == '?' ? "unknown option" : "needs a value");
-			return OPTIONS_WRONG;
-		}
-		if (id == OPTION_HELP)
-			return options_help();
-		if (id == OPTION_VERSION) {
-			printf("sarissa-dataplane %s, wire protocol %u\n", SARISSA_VERSION,
-			       WIRE_VERSION);
-			return OPTIONS_DONE;
-		}
-		if (id == OPTION_PORT) {
+	while (good && (row = option_next(&reader))) {
+		if (row->kind == OPTION_IS_STOP)
+			return options_show(row);
+		if (row->take == options_port) {
 			port = options_next_port(out, named);
 			named = true;
 		}
-		const char *why = !port ? "a node has at most 8 ports"
-					: options_set(id, optarg, options_of_port(id) ? port : out);
-		if (why)
-			return options_wrong(rows[id - OPTION_FIRST].name, optarg, why);
+		good = option_set(&reader, row, row->of ? port : out);
 	}
-	if (optind < argc) {
-		log_error("%s: unexpected argument: see --help", argv[optind]);
-		return OPTIONS_WRONG;
-	}
-	return options_check(out);
+	if (!*reader.wrong && optind < argc)
+		snprintf(reader.wrong, sizeof(reader.wrong), "unexpected argument %.200s",
+			 argv[optind]);
+	if (!*reader.wrong)
+		return options_check(out);
+	log_error("%s: see --help", reader.wrong);
+	return OPTIONS_WRONG;
 }

@@ -16,8 +16,6 @@ static const char *log_name = "sarissa-dataplane";
 static pthread_mutex_t dpdk_lock = PTHREAD_MUTEX_INITIALIZER;
 static char dpdk_error[256];
 
-static const char *const level_names[] = {"error", "warning", "info", "debug"};
-
 void log_set_name(const char *name)
 {
 	log_name = name;
@@ -26,16 +24,6 @@ void log_set_name(const char *name)
 void log_set_level(int level)
 {
 	log_level = level;
-}
-
-bool log_parse_level(const char *text, int *out)
-{
-	for (int i = 0; i <= LOG_DEBUG; i++)
-		if (strcmp(text, level_names[i]) == 0) {
-			*out = i;
-			return true;
-		}
-	return false;
 }
 
 static void log_write(int level, const char *format, va_list args)

@@ -8,14 +8,11 @@
 #ifndef SARISSA_DATAPLANE_IO_OBSERVE_LOG_H
 #define SARISSA_DATAPLANE_IO_OBSERVE_LOG_H
 
-#include <stdbool.h>
-
 enum { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
 /* Of the program, instead of sarissa-dataplane; a literal. Before any thread is started. */
 void log_set_name(const char *name);
 void log_set_level(int level);
-bool log_parse_level(const char *text, int *out);
 
 __attribute__((format(printf, 1, 2))) void log_error(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void log_warning(const char *format, ...);
