@@ -106,7 +106,7 @@ void op_release(struct op *op)
 {
 	struct sar *s = op->queue->s;
 	struct buffer own = buffer_get(&op->buffer);
-	if (op->kind == SAR_OP_GATHER && op->state == OP_DONE && op->result == 0)
+	if (op->kind == SAR_OP_GATHER && op->state == OP_DONE && op->gather.out && op->result == 0)
 		for (unsigned i = 0; i < op->gather.count; i++)
 			get_give_back(s, &op->gather.out[i]);
 	get_give_back(s, &op->buffer);

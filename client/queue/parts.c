@@ -9,7 +9,7 @@
  *              -EEXIST of the REDUCE: REDUCED (progress): is it the same? -> parts;
  *              -ENOENT: REDUCE again
  *              -EEXIST of the REDUCED: REDUCED (progress): is it the same? -> the GET decides
- *   GATHER     parts {GET, GET, ...}
+ *   GATHER     parts {GET, GET, ...}; of sar_wait_any: ends when so many have
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,11 +58,12 @@ static void parts_end(struct op *op)
 		op_finish(op, error_set(op->result, "%s", op->detail));
 		return;
 	}
-	for (struct op *part = op->parts; part && op->kind == SAR_OP_GATHER; part = part->sibling) {
-		*part->into = part->buffer;
+	bool gathers = op->kind == SAR_OP_GATHER && op->gather.out;
+	for (struct op *part = op->parts; part && gathers; part = part->sibling) {
+		op->gather.out[part->number] = part->buffer;
 		part->buffer = (sar_buffer){0};
 	}
-	op_finish(op, 0);
+	op_finish(op, op->result);
 }
 
 /* The operation is not ended by a part while somebody goes through them. */
@@ -88,11 +89,26 @@ void op_parts_cancel(struct op *op)
 	parts_walked(op, walked);
 }
 
+/* Of sar_wait_any: whether enough are there, or none can be waited for. An object that can never
+ * come is there, too: its get says why. */
+static bool parts_count(struct op *op, struct op *part)
+{
+	struct op_gather *g = &op->gather;
+	get_give_back(op->queue->s, &part->buffer);
+	if (part->result == -ETIMEDOUT || part->result == -ENOENT)
+		return false;
+	if (part->result < 0 && part->result != -ENODATA && part->result != -ESTALE)
+		return true;
+	g->there[part->number] = 1;
+	part->result = ++op->result;
+	return (unsigned)op->result == g->num;
+}
+
 /* Whether how the part has ended is how all of it ends. */
 static bool parts_settle(struct op *op, struct op *part)
 {
 	if (op->kind == SAR_OP_GATHER)
-		return part->result < 0;
+		return op->gather.there ? parts_count(op, part) : part->result < 0;
 	if (!part->got) /* REDUCED: what is in the result need not be known to anybody */
 		return part->result < 0 && part->result != -ENODATA;
 	if (part->result == 0) {
@@ -110,7 +126,7 @@ void op_part_ended(struct op *part)
 	op->left--;
 	if (!op->settled && parts_settle(op, part)) {
 		op->settled = true;
-		op->result = part->result < 0 ? part->result : 0;
+		op->result = part->result;
 		op->id = part->id;
 		memcpy(op->detail, part->detail, sizeof(op->detail));
 		op_parts_cancel(op);
@@ -135,7 +151,9 @@ void op_gather_begin(struct op *op)
 	op->state = OP_PARENT;
 	for (struct op *part = op->parts; part; part = part->sibling, i++) {
 		part->id = op->gather.ids[i];
-		part->into = &op->gather.out[i];
+		part->number = i;
+		if (op->gather.there)
+			op->gather.there[i] = 0;
 		part->until_ns = op->until_ns;
 		part->nowait = op->nowait;
 		if (part->state != OP_DONE) /* another one has failed */

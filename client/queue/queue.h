@@ -129,10 +129,12 @@ struct op {
 		} one;
 		struct op_gather {
 			const sar_id *ids;
-			sar_buffer *out;
+			sar_buffer *out; /* NULL: of sar_wait_any */
 			unsigned count;
+			uint8_t *there; /* of sar_wait_any, which num of them end */
+			unsigned num;
 		} gather;
-		sar_buffer *into; /* of a part */
+		unsigned number; /* of a part of a gather */
 		sar_info *info;
 		struct op_watch {
 			struct session_object *event; /* that completions are made of */

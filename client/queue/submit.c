@@ -440,16 +440,18 @@ int sar_submit_allreduce(sar_queue *q, sar_id target, const char *name, const sa
 				user_data, NULL);
 }
 
-int sar_submit_gather(sar_queue *q, const sar_id *ids, unsigned count, int64_t timeout_ns,
-		      sar_buffer *out, uint64_t user_data)
+static int submit_gather(sar_queue *q, const char *call, const struct op_gather *gather,
+			 int64_t timeout_ns, uint64_t user_data)
 {
 	struct op *op = NULL;
-	int r = submit_timeout("sar_submit_gather", timeout_ns);
-	if (r == 0 && (!ids || !out || count == 0 || count > SAR_SOURCES_MAX))
-		r = error_set(-EINVAL, "sar_submit_gather: %u objects: name 1 to %d", count,
+	unsigned count = gather->count;
+	int r = submit_timeout(call, timeout_ns);
+	if (r == 0 && (!gather->ids || (!gather->out && !gather->there) || count == 0 ||
+		       count > SAR_SOURCES_MAX))
+		r = error_set(-EINVAL, "%s: %u objects: name 1 to %d", call, count,
 			      SAR_SOURCES_MAX);
 	if (r == 0)
-		r = submit_begin(q, SAR_OP_GATHER, ids, NULL, user_data, &op);
+		r = submit_begin(q, SAR_OP_GATHER, gather->ids, NULL, user_data, &op);
 	if (r < 0)
 		return r;
 	if (!queue_take_parts(q, op, count)) {
@@ -458,9 +460,26 @@ int sar_submit_gather(sar_queue *q, const sar_id *ids, unsigned count, int64_t t
 		return queue_leave(q, -EAGAIN);
 	}
 	submit_until(op, timeout_ns);
-	op->gather = (struct op_gather){ids, out, count};
+	op->gather = *gather;
 	op_gather_begin(op);
 	return queue_leave(q, 0);
+}
+
+int sar_submit_gather(sar_queue *q, const sar_id *ids, unsigned count, int64_t timeout_ns,
+		      sar_buffer *out, uint64_t user_data)
+{
+	const struct op_gather gather = {.ids = ids, .out = out, .count = count};
+	return submit_gather(q, "sar_submit_gather", &gather, timeout_ns, user_data);
+}
+
+int submit_wait_any(sar_queue *q, const sar_id *ids, unsigned count, unsigned num,
+		    int64_t timeout_ns, uint8_t *there)
+{
+	const struct op_gather gather = {.ids = ids, .count = count, .there = there, .num = num};
+	if (num == 0 || num > count)
+		return error_set(-EINVAL, "sar_wait_any: %u of %u objects: wait for 1 to all", num,
+				 count);
+	return submit_gather(q, "sar_wait_any", &gather, timeout_ns, 0);
 }
 
 int sar_submit_broadcast(sar_queue *q, sar_id id, const uint32_t *nodes, unsigned count,

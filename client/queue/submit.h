@@ -12,6 +12,10 @@ int reduce_check(const sar_id *sources, unsigned count, const sar_reduction *how
 int submit_reduce_begin(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
 			unsigned count, const sar_reduction *how, int64_t timeout_ns);
 
+/* sar_wait_any. */
+int submit_wait_any(sar_queue *q, const sar_id *ids, unsigned count, unsigned num,
+		    int64_t timeout_ns, uint8_t *there);
+
 /* sar_put_from. */
 int submit_put_from(sar_queue *q, sar_id id, const char *name, uint64_t size,
 		    struct put_source *from, const sar_put_options *options);

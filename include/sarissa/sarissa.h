@@ -606,6 +606,18 @@ int sar_switch_reduce(sar *s, sar_switch *w, sar_id target, const char *name, co
 int sar_gather(sar *s, const sar_id *ids, unsigned count, int64_t timeout_ns, sar_buffer *out);
 
 /*
+ * Waits until num of count objects are complete on this node, to which it brings them. An object
+ * that can never come (SAR_E_LOST, SAR_E_DELETED) counts as there: its get says why.
+ *
+ * Shapes: 1 to SAR_SOURCES_MAX ids; num is 1 to count. Sets there[i] to 1 if ids[i] is there, else
+ * to 0. Returns how many are: num, or fewer when the time is over.
+ * Ownership: ids and there are not used after the call. What has come may be evicted.
+ * Errors: those of sar_get but SAR_E_NOT_FOUND and SAR_E_TIMED_OUT.
+ */
+int sar_wait_any(sar *s, const sar_id *ids, unsigned count, unsigned num, int64_t timeout_ns,
+		 uint8_t *there);
+
+/*
  * Brings a complete copy of the object to nodes before anybody there asks for it. Returns when each
  * of them has one. The object may be put after this call. The copies are evicted like those that a
  * get has brought.
