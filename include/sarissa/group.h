@@ -191,8 +191,9 @@ int sar_group_contributors(sar_member *m, const sar_group_result *result, sar_co
  * ends under the policy that opened it. A looser limit holds at once. A tighter one holds from the
  * first clock on that no member has pushed yet.
  *
- *   bsp | ssp SLACK | asp | k-of-n K, for all members, or per cohort: "fast: bsp, slow: ssp 4";
- *   options of bsp and k-of-n: "deadline TIME", "late carry" or "late refuse"; or "auto [PERCENT]"
+ * A policy is a word with its argument, for all members ("bsp", "ssp 4") or per cohort ("fast: bsp,
+ * slow: ssp 4"). 'sarissa policy --help' names the words and options; docs/user/groups.md says what
+ * they mean.
  *
  * Errors: SAR_E_INVALID with the position of the wrong word; K larger than the number of members; a
  * cohort with members has no row. SAR_E_BUSY another change is under way, or has come first.
