@@ -15,6 +15,7 @@
 	X(ssp, "ssp", " S", "nobody is more than S clocks ahead of the slowest") \
 	X(asp, "asp", "", "nobody waits for others") \
 	X(k_of_n, "k-of-n", " K", "the K fastest make a round; with options") \
+	X(share, "share", " P", "the fastest P percent of the members make a round; with options") \
 	X(auto, "auto", " [P]", "fast: ssp 2, slow: asp; above 1.5 times the P-th percentile is slow")
 /* clang-format on */
 

@@ -14,7 +14,7 @@ static void groups_draw(struct rig_input *in, struct group_request *g)
 	static const char *const policies[] = {"bsp",
 					       "ssp 1",
 					       "asp",
-					       "k-of-n 2",
+					       "share 50",
 					       "k-of-n 1 deadline 10ms late refuse",
 					       "auto",
 					       "fast: bsp, slow: ssp 2",

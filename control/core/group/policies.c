@@ -40,5 +40,24 @@ const struct policy_ops policies_k_of_n = {.word = "k-of-n",
 					   .argument = policies_k,
 					   .quorum = policies_number};
 
+static int policies_percent(struct group_policy_text *t, struct group_policy_row *row)
+{
+	return policy_number(
+		t, 1, 100, "share takes a percentage of the members, 1 to 100, such as 'share 75'",
+		&row->quorum);
+}
+
+/* Rounded up. */
+static uint32_t policies_percent_of(const struct group_policy_row *row, uint32_t members)
+{
+	return (members * row->quorum + 99) / 100;
+}
+
+const struct policy_ops policies_share = {.word = "share",
+					  .row = {.slack = POLICY_UNLIMITED},
+					  .argument = policies_percent,
+					  .quorum = policies_percent_of,
+					  .unit = "%"};
+
 #define POLICIES_POINTER(identifier, word, argument, says) &policies_##identifier,
 const struct policy_ops *const policies_table[] = {POLICIES(POLICIES_POINTER) NULL};

@@ -34,6 +34,12 @@ static void policies_are_compiled(void **state)
 	assert_true(p.row[0].refuse);
 	assert_int_equal(group_policy_excess(&p, 5), 6);
 	assert_int_equal(group_policy_excess(&p, 6), 0);
+	p = parsed("share 75 late refuse");
+	assert_int_equal(p.row[0].slack, POLICY_UNLIMITED);
+	assert_int_equal(group_policy_quorum(&p.row[0], 4), 3);
+	assert_int_equal(group_policy_quorum(&p.row[0], 5), 4);
+	assert_int_equal(group_policy_quorum(&p.row[0], 1), 1);
+	assert_int_equal(group_policy_excess(&p, 1), 0);
 	p = parsed("bsp late carry deadline 2s");
 	assert_int_equal(p.row[0].deadline_ns, 2000000000);
 	assert_int_equal(p.row[0].slack, POLICY_UNLIMITED);
@@ -69,6 +75,8 @@ static void wrong_policies_name_the_position(void **state)
 		{"ssp 63", 4, "62"},
 		{"ssp 99999999999999999999", 4, "62"},
 		{"k-of-n 0", 7, "1 to 1023"},
+		{"share", 5, "percentage"},
+		{"share 101", 6, "1 to 100"},
 		{"k-of-n 4 deadline 5", 18, "50ms"},
 		{"k-of-n 4 deadline 0s", 18, "50ms"},
 		{"k-of-n 4 deadline 2d", 18, "50ms"},
@@ -116,12 +124,14 @@ static void a_wrong_word_is_told_every_policy(void **state)
 
 static void a_policy_is_shown_as_a_table(void **state)
 {
-	struct group_policy p = parsed("fast: k-of-n 6 deadline 50ms late refuse, slow: asp");
+	struct group_policy p = parsed("fast: k-of-n 6 deadline 50ms late refuse, "
+				       "most: share 80, slow: asp");
 	char table[GROUP_TABLE_BYTES], small[20];
 
 	group_policy_show(&p, table, sizeof(table));
 	assert_string_equal(table, "cohort      rule     slack      quorum  deadline  late\n"
 				   "fast        k-of-n   unlimited  6       50ms      refuse\n"
+				   "most        share    unlimited  80%     none      carry\n"
 				   "slow        asp      unlimited  any     none      carry\n");
 	group_policy_show(&p, small, sizeof(small));
 	assert_int_equal(strlen(small), sizeof(small) - 1);
@@ -398,6 +408,33 @@ static void a_refused_member_goes_on_with_the_others(void **state)
 		world_contribution(w, r.member, 4, 1);
 		assert_int_equal(world_ask(w, &r, &answer, text), 0);
 	}
+	world_free(w);
+}
+
+/* Half of two members is one, half of four are two. */
+static void a_share_follows_the_number_of_members(void **state)
+{
+	struct world *w = world_new(5, 0, "share 50", 0);
+	struct group_request join = ask(GROUP_JOIN), push = ask(GROUP_PUSH);
+	struct group_answer answer;
+	char text[128];
+
+	for (; join.member < 79; join.member++)
+		assert_int_equal(world_ask(w, &join, &answer, text), 0);
+	push.clock = 1;
+	world_contribution(w, 77, 1, 1);
+	assert_int_equal(world_ask(w, &push, &answer, text), 0);
+	world_run(w, 1000 * WORLD_MS);
+	assert_int_equal(world_group(w)->result, 1);
+	for (; join.member < 81; join.member++)
+		assert_int_equal(world_ask(w, &join, &answer, text), 0);
+	for (push.clock = 2; push.member < 79; push.member++, push.clock = 1) {
+		assert_int_equal(world_group(w)->result, 1);
+		world_contribution(w, push.member, push.clock, 1);
+		assert_int_equal(world_ask(w, &push, &answer, text), 0);
+		world_run(w, 1000 * WORLD_MS);
+	}
+	assert_int_equal(world_group(w)->result, 2);
 	world_free(w);
 }
 
@@ -848,6 +885,7 @@ int main(void)
 		cmocka_unit_test(changes_at_one_clock_do_not_loosen),
 		cmocka_unit_test(a_late_contribution_is_refused_or_carried),
 		cmocka_unit_test(a_refused_member_goes_on_with_the_others),
+		cmocka_unit_test(a_share_follows_the_number_of_members),
 		cmocka_unit_test(an_overdue_member_is_slow),
 		cmocka_unit_test(a_removed_group_is_gone),
 		cmocka_unit_test(the_last_attempt_is_the_result),

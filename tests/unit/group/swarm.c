@@ -22,6 +22,7 @@ static const char *const swarm_policies[] = {
 	"fast: k-of-n 1, slow: ssp 1",
 	"auto",
 	"ssp 0",
+	"share 60",
 };
 
 enum { SWARM_POLICIES = sizeof(swarm_policies) / sizeof(swarm_policies[0]) };
