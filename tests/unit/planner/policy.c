@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policies: first_k plans, places and replaces when the coordinator does, whose functions are
+/* Policies of reduces: the first K are planned when the coordinator does, whose functions are
  * included with their effects replaced; deadline takes what is there at T, at least M. */
 #define reduce_plan   oracle_plan
 #define reduce_fill   oracle_fill
@@ -65,9 +65,8 @@ static void the_first_k_are_planned_when_the_coordinator_does(void **state)
 		struct reduce_source source[SOURCES] = {{.state = SOURCE_ASKED}};
 		struct reduce r = {.from.source = source,
 				   .want = {.dtype = REDUCE_F32, .asked_dtype = REDUCE_F32},
-				   .state = REDUCE_LOCATING,
-				   .rule.policy = &policy_first_k};
-		struct policy_view v = {.until_ns = UINT64_MAX};
+				   .state = REDUCE_LOCATING};
+		struct policy_view v = {0};
 
 		planned = 0;
 		r.from.count = r.from.unanswered = v.total = 1 + draw(&seed, SOURCES);
@@ -80,52 +79,22 @@ static void the_first_k_are_planned_when_the_coordinator_does(void **state)
 			if (s->state != SOURCE_KNOWN)
 				answered(&c, &r, s, draw(&seed, 2), &v);
 			v.sized = r.from.sized;
-			assert_int_equal(policy_first_k.turn(NULL, &v, &retry_ns) == POLICY_PLAN,
+			assert_int_equal(policy_turn(&r.rule.args, &v, &retry_ns) == POLICY_PLAN,
 					 planned);
 			assert_true(retry_ns == UINT64_MAX);
 		}
 	}
 }
 
-static void the_time_of_a_reduce_ends(void **state)
-{
-	const struct policy_args args = {.wait_ns = 100 * MS};
-	struct policy_view v = {.now_ns = 99 * MS,
-				.until_ns = 100 * MS,
-				.total = 2,
-				.needed = 2,
-				.sized = true,
-				.answered = 2,
-				.present = 2};
-	uint64_t retry_ns;
-
-	for (uint32_t i = 0; policy_table[i]; i++) {
-		v.now_ns = 99 * MS;
-		assert_int_equal(policy_table[i]->turn(&args, &v, &retry_ns), POLICY_PLAN);
-		v.now_ns = 100 * MS;
-		assert_int_equal(policy_table[i]->turn(&args, &v, &retry_ns), POLICY_EXPIRE);
-	}
-}
-
 static void beyond_k_there_is_a_reserve(void **state)
 {
-	struct policy_view v = {.total = 5, .needed = 3, .oldest = 7};
+	struct policy_view v = {.total = 5, .needed = 3};
 
-	for (uint32_t i = 0; policy_table[i]; i++) {
-		const struct policy *p = policy_table[i];
-
-		for (v.placed = 0; v.placed < 5; v.placed++)
-			assert_int_equal(p->arrival(NULL, &v, 7),
-					 v.placed < 3 ? POLICY_PLACE : POLICY_RESERVE);
-		v.placed = 0;
-		assert_int_equal(p->arrival(NULL, &v, 6), POLICY_LATE);
-		for (v.speculative = 0; v.speculative < 4; v.speculative++)
-			assert_int_equal(p->replaces(NULL, &v), v.speculative < 2);
-		v.needed = 5;
-		v.speculative = 0;
-		assert_false(p->replaces(NULL, &v));
-		v.needed = 3;
-	}
+	for (v.speculative = 0; v.speculative < 4; v.speculative++)
+		assert_int_equal(policy_replaces(&v), v.speculative < 2);
+	v.needed = 5;
+	v.speculative = 0;
+	assert_false(policy_replaces(&v));
 }
 
 static enum policy_turn at(uint64_t ms, uint32_t present, uint32_t least, uint64_t *retry_ns)
@@ -133,14 +102,13 @@ static enum policy_turn at(uint64_t ms, uint32_t present, uint32_t least, uint64
 	const struct policy_args args = {.wait_ns = 100 * MS, .least = least};
 	const struct policy_view v = {.now_ns = (1000 + ms) * MS,
 				      .opened_ns = 1000 * MS,
-				      .until_ns = 3000 * MS,
 				      .sized = true,
 				      .total = 8,
 				      .answered = present,
 				      .present = present,
 				      .needed = 6};
 
-	return policy_deadline.turn(&args, &v, retry_ns);
+	return policy_turn(&args, &v, retry_ns);
 }
 
 static void what_is_there_at_t_is_enough(void **state)
@@ -152,8 +120,8 @@ static void what_is_there_at_t_is_enough(void **state)
 	assert_int_equal(at(99, 5, 2, &retry_ns), POLICY_WAIT);
 	assert_int_equal(at(100, 5, 2, &retry_ns), POLICY_FREEZE);
 	assert_int_equal(at(100, 2, 2, &retry_ns), POLICY_FREEZE);
-	assert_int_equal(at(100, 1, 0, &retry_ns), POLICY_FREEZE); /* M of 0 is 1 */
-	assert_int_equal(at(100, 0, 0, &retry_ns), POLICY_WAIT);
+	assert_int_equal(at(100, 1, 1, &retry_ns), POLICY_FREEZE);
+	assert_int_equal(at(100, 0, 1, &retry_ns), POLICY_WAIT);
 }
 
 /* All K are there before T: nobody waits, though not all have answered. */
@@ -173,9 +141,8 @@ static void fewer_than_m_are_waited_for(void **state)
 	uint64_t retry_ns;
 
 	assert_int_equal(at(100, 3, 4, &retry_ns), POLICY_WAIT);
-	assert_true(retry_ns == 3000 * MS);
+	assert_true(retry_ns == UINT64_MAX);
 	assert_int_equal(at(700, 4, 4, &retry_ns), POLICY_FREEZE);
-	assert_int_equal(at(2000, 3, 4, &retry_ns), POLICY_EXPIRE);
 }
 
 /* T has passed, or comes before the locations are answered: those are waited for, but not longer
@@ -185,7 +152,6 @@ static void what_is_not_answered_yet_is_waited_for(void **state)
 	const struct policy_args args = {.wait_ns = 10 * MS, .least = 2, .settle_ns = 200 * MS};
 	struct policy_view v = {.now_ns = 1010 * MS,
 				.opened_ns = 1000 * MS,
-				.until_ns = UINT64_MAX,
 				.sized = true,
 				.total = 8,
 				.answered = 7,
@@ -193,36 +159,34 @@ static void what_is_not_answered_yet_is_waited_for(void **state)
 				.needed = 8};
 	uint64_t retry_ns;
 
-	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_WAIT);
+	assert_int_equal(policy_turn(&args, &v, &retry_ns), POLICY_WAIT);
 	assert_true(retry_ns == 1200 * MS);
 	v.answered = 8;
-	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_FREEZE);
+	assert_int_equal(policy_turn(&args, &v, &retry_ns), POLICY_FREEZE);
 	v.answered = 7;
 	v.now_ns = 1200 * MS;
-	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_FREEZE);
+	assert_int_equal(policy_turn(&args, &v, &retry_ns), POLICY_FREEZE);
 	v.present = 1;
-	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_WAIT);
+	assert_int_equal(policy_turn(&args, &v, &retry_ns), POLICY_WAIT);
 	assert_true(retry_ns == UINT64_MAX);
 }
 
 static void a_wait_without_end_is_none(void **state)
 {
-	const struct policy_args args = {.wait_ns = UINT64_MAX};
+	const struct policy_args args = {.wait_ns = UINT64_MAX, .least = 1};
 	const struct policy_view v = {.now_ns = 5 * MS,
 				      .opened_ns = 1,
-				      .until_ns = UINT64_MAX,
 				      .sized = true,
 				      .total = 8,
 				      .present = 5,
 				      .needed = 6};
 	uint64_t retry_ns = 0;
 
-	assert_int_equal(policy_deadline.turn(&args, &v, &retry_ns), POLICY_WAIT);
+	assert_int_equal(policy_turn(&args, &v, &retry_ns), POLICY_WAIT);
 	assert_true(retry_ns == UINT64_MAX);
 }
 
-/* Whatever is asked, and when: a policy that waits for no time says so only while something misses.
- */
+/* Whatever is asked, and when: a time that is waited for is to come. */
 static void nothing_waits_for_ever(void **state)
 {
 	uint64_t seed = 5, retry_ns;
@@ -233,15 +197,13 @@ static void nothing_waits_for_ever(void **state)
 		struct policy_view v = {.opened_ns = draw(&seed, 100) * MS,
 					.total = 1 + draw(&seed, 9)};
 
-		v.until_ns = v.opened_ns + draw(&seed, 400) * MS;
 		v.now_ns = v.opened_ns + draw(&seed, 500) * MS;
 		v.answered = draw(&seed, v.total + 1);
 		v.present = draw(&seed, v.answered + 1);
 		v.needed = 1 + draw(&seed, v.total);
 		v.sized = v.present > 0 || draw(&seed, 2);
-		for (uint32_t i = 0; policy_table[i]; i++)
-			if (policy_table[i]->turn(&args, &v, &retry_ns) == POLICY_WAIT)
-				assert_true(retry_ns > v.now_ns && retry_ns <= v.until_ns);
+		if (policy_turn(&args, &v, &retry_ns) == POLICY_WAIT)
+			assert_true(retry_ns > v.now_ns);
 	}
 }
 
@@ -249,7 +211,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_k_are_planned_when_the_coordinator_does),
-		cmocka_unit_test(the_time_of_a_reduce_ends),
 		cmocka_unit_test(beyond_k_there_is_a_reserve),
 		cmocka_unit_test(what_is_there_at_t_is_enough),
 		cmocka_unit_test(all_that_are_needed_end_the_wait),

@@ -271,11 +271,8 @@ static bool reduce_small(struct control *c, struct reduce *r, struct reduce_sour
 
 void reduce_set_policy(struct control *c, struct reduce *r, const struct message_reduce *m)
 {
-	bool deadline = m->flags & MESSAGE_REDUCE_DEADLINE;
-
-	r->rule.policy = deadline ? &policy_deadline : &policy_first_k;
 	r->rule.args = (struct policy_args){0};
-	if (deadline)
+	if (m->flags & MESSAGE_REDUCE_DEADLINE)
 		r->rule.args = (struct policy_args){m->deadline_ns, m->min, c->config.status_ns};
 	r->rule.located_ns = c->now_ns;
 }
@@ -304,7 +301,6 @@ void reduce_view(struct control *c, const struct reduce *r, struct policy_view *
 {
 	*v = (struct policy_view){.now_ns = c->now_ns,
 				  .opened_ns = r->rule.located_ns,
-				  .until_ns = UINT64_MAX, /* its timer ends it */
 				  .total = r->from.count,
 				  .answered = r->from.count - r->from.unanswered,
 				  .needed = r->want.num,
@@ -321,8 +317,7 @@ static bool reduce_waits(struct control *c, const struct reduce *r)
 	uint64_t retry_ns;
 
 	reduce_view(c, r, &v);
-	return r->rule.policy->turn(&r->rule.args, &v, &retry_ns) == POLICY_WAIT &&
-	       r->from.unanswered > 0;
+	return policy_turn(&r->rule.args, &v, &retry_ns) == POLICY_WAIT && r->from.unanswered > 0;
 }
 
 static void reduce_turn_fire(struct control *c, struct timer *t)
@@ -351,7 +346,7 @@ void reduce_turn(struct control *c, struct reduce *r)
 	if (r->rule.args.least == 0 || r->state != REDUCE_LOCATING)
 		return;
 	reduce_view(c, r, &v);
-	turn = r->rule.policy->turn(&r->rule.args, &v, &retry_ns);
+	turn = policy_turn(&r->rule.args, &v, &retry_ns);
 	if (turn == POLICY_WAIT) {
 		reduce_wait(c, r, retry_ns);
 		return;

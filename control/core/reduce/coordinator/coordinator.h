@@ -180,7 +180,6 @@ struct reduce_choice {
 
 /* The policy: when to plan, and with how many sources. */
 struct reduce_rule {
-	const struct policy *policy;
 	struct policy_args args;
 	uint64_t located_ns; /* start of the policy's clock */
 };

@@ -216,8 +216,7 @@ static void repair_silent(struct control *c, struct reduce *r, struct repair_par
 	struct closure *k;
 
 	reduce_view(c, r, &v);
-	if ((!part.source && !part.from) || !r->rule.policy->replaces(&r->rule.args, &v) ||
-	    !repair_has_reserve(c, r, node))
+	if ((!part.source && !part.from) || !policy_replaces(&v) || !repair_has_reserve(c, r, node))
 		return;
 	r->plan.speculative++;
 	k = repair_open(c, r);
