@@ -34,6 +34,9 @@ enum table_group { TABLE_OBJECTS, TABLE_REDUCES, TABLE_GROUPS, TABLE_CLUSTER, TA
 	  "store a file, or standard input, as the object NAME")                                   \
 	X(get, get_run, OBJECTS, "NAME FILE|- [--timeout S]", "NAME FILE", 2, 2, "timeout",        \
 	  "write the object NAME to a file or standard output")                                    \
+	X(prefetch, prefetch_run, OBJECTS, "NAME [NODE...] [--timeout S]", "NAME", 1,              \
+	  1 + SAR_NODES_MAX, "timeout",                                                            \
+	  "bring complete copies of NAME to these nodes, or to all that are up")                   \
 	X(rm, rm_run, OBJECTS, "NAME...|--prefix P", "NAME...", 0, -1, "prefix",                   \
 	  "remove objects from the whole cluster")                                                 \
 	X(ls, ls_run, OBJECTS, "[PREFIX]", "", 0, 1, "",                                           \

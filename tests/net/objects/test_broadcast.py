@@ -49,6 +49,22 @@ def a_name_is_put_twice():
         cluster.check_daemons()
 
 
+def copies_come_before_somebody_asks():
+    netlib.need_daemons()
+    with Cluster(4, "--store", 64) as cluster, netlib.scratch() as directory:
+        netlib.make_file(directory / "one", 5 * MIB)
+        early = cluster.start(0, "sarissa", "prefetch", "early", 2, "--timeout", 60)
+        for name in ("some", "all", "early"):
+            cluster.must(0, "sarissa", "put", name, directory / "one")
+        cluster.must(0, "sarissa", "prefetch", "some", 1, 3)
+        cluster.must(0, "sarissa", "prefetch", "all")
+        assert early.wait(60) == 0
+        for name, nodes in (("some", [0, 1, 3]), ("all", [0, 1, 2, 3]), ("early", [0, 2])):
+            assert sorted(h["node"] for h in stat(cluster, 1, name)["holders"]) == nodes, name
+        refused(cluster.run(0, "sarissa", "prefetch", "some", 9), "no such node")
+        cluster.check_daemons()
+
+
 def two_nodes_put_one_name_at_once():
     """Exactly one of two different files wins; the same file is fine from everywhere."""
     netlib.need_daemons()
@@ -268,7 +284,7 @@ def objects_are_deleted_under_fifteen_receivers():
         return f"{ended[0]} whole, {ended[1]} told of the deletion"
 
 
-netlib.run(a_name_is_put_twice, two_nodes_put_one_name_at_once, stat_shows_the_tree,
+netlib.run(a_name_is_put_twice, copies_come_before_somebody_asks, two_nodes_put_one_name_at_once, stat_shows_the_tree,
            the_last_copy_is_not_evicted, a_holder_dies_while_several_feed,
            an_owner_of_the_directory_dies_while_gets_wait, an_unknown_name_times_out,
            objects_are_deleted_under_fifteen_receivers)

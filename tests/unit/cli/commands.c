@@ -73,6 +73,9 @@ static void wrong_usage_is_2(void **state)
 		"ls --frobnicate",
 		"ls x y",
 		"rm",
+		"prefetch",
+		"prefetch x one",
+		"prefetch '' 1",
 		"stat",
 		"put '' -",
 		"status x",
@@ -682,6 +685,25 @@ static void reduces(void **state)
 	"$(for f in /proc/$pid/fd/*; do case $(readlink $f) in \"$PWD\"/#*) " \
 	"stat -Lc %%s $f; esac; done)"
 
+static void prefetch_brings_copies(void **state)
+{
+	struct client *c = *state;
+	const uint32_t *node = (const uint32_t *)c->fake.broadcast;
+	assert_int_equal(shell("echo x | $CLI put x - && $CLI prefetch x 3 12"), 0);
+	assert_string_equal(output, "");
+	assert_int_equal(node[0], 3);
+	assert_int_equal(node[1], 12);
+	assert_int_equal(shell("$CLI prefetch x --json"), 0);
+	assert_non_null(strstr(output, "{\"name\": \"x\", \"id\": \""));
+	assert_non_null(strstr(output, "\"nodes\": null, \"duration_ns\": "));
+	assert_int_equal(shell("$CLI prefetch x 1 --json"), 0);
+	assert_non_null(strstr(output, "\"nodes\": 1, "));
+	assert_int_equal(shell("$CLI prefetch missing --timeout 0"), 3);
+	assert_int_equal(shell("$CLI prefetch x 1024"), 2);
+	assert_string_equal(output, "sarissa: prefetch: '1024' is not the number of a node: see "
+				    "'sarissa prefetch --help'\n");
+}
+
 /* A get that is interrupted while bytes arrive leaves no file, whole or half. */
 static void interrupted_get_leaves_nothing(void **state)
 {
@@ -776,6 +798,7 @@ int main(int argc, char **argv)
 		test_cli(json_of_transfers),
 		test_cli(reduces),
 		test_cli(interrupted_get_leaves_nothing),
+		test_cli(prefetch_brings_copies),
 		test_cli(get_follows_a_growing_object),
 		test_cli(get_begins_again),
 		test_cli(python_module),
