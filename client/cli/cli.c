@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "cli/support/text.h"
@@ -171,4 +172,18 @@ int cli_flush(void)
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return CLI_DONE;
 	return cli_fail(-EIO, "cannot write to standard output: %s", strerror(errno));
+}
+
+int cli_close(sar *s, int status)
+{
+	sar_close(s);
+	int flushed = cli_flush();
+	return status != CLI_DONE ? status : flushed;
+}
+
+void *cli_grown(void *items, size_t count, size_t item_bytes)
+{
+	if (count & (count - 1)) /* no power of two: the last growth has left room */
+		return items;
+	return realloc(items, (count ? 2 * count : 1) * item_bytes);
 }

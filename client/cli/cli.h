@@ -90,7 +90,14 @@ int cli_check_name(const char *name);
 /* CLOCK_MONOTONIC */
 uint64_t cli_now_ns(void);
 
+/* Items with room for one more than count, of which it makes room for twice as many when it has to;
+ * NULL: there is no memory, and the items are as they were. */
+void *cli_grown(void *items, size_t count, size_t item_bytes);
+
 /* Ends what was printed: CLI_DONE, or CLI_FAILED and a line when stdout could not take it. */
 int cli_flush(void);
+
+/* Closes the node and ends what was printed. The exit status: the command's own if it failed. */
+int cli_close(sar *s, int status);
 
 #endif

@@ -91,10 +91,10 @@ static int main_network(const struct plan_options *o, struct network *w, uint32_
 
 static int main_plan(int argc, char **argv)
 {
-	struct plan_asked asked = {0};
+	struct plan_options o;
+	struct plan_asked asked = {.options = &o};
 	uint32_t node[NETWORK_NODES_MAX];
 	struct topology *file = NULL;
-	struct plan_options o;
 	struct network w;
 	int status;
 
@@ -105,21 +105,14 @@ static int main_plan(int argc, char **argv)
 		return main_wrong("plan", "takes no word like", argv[optind]);
 	if (!units_size(o.size, &asked.size) || asked.size == 0 || asked.size > UINT64_C(1) << 40)
 		return main_wrong("plan", "--size takes 1 byte to 1T, not", o.size);
-	if (o.simulate && o.op != 0)
+	if (o.simulate && o.op != PLAN_ALLREDUCE)
 		return main_wrong("plan", "--simulate knows allreduce, not", "reduce");
 	status = main_network(&o, &w, node, &file);
 	if (status != MAIN_OK)
 		return status;
-	asked.op = o.op ? PLAN_REDUCE : PLAN_ALLREDUCE;
 	asked.chunk_bytes = (uint32_t)((o.mtu - 60) / 64 * 64);
 	asked.network = &w;
 	asked.node = node;
-	asked.planner = o.planner;
-	asked.why = o.why;
-	asked.json = o.json;
-	asked.simulate = o.simulate;
-	asked.dot = o.dot;
-	asked.svg = o.svg;
 	status = plan_run(&asked);
 	topology_free(file);
 	return status;

@@ -46,7 +46,7 @@ static void plan_request(struct plan *p)
 	struct topology_link link = topology_known(a->network, (struct topology_link){0, 0, 0});
 
 	p->limits = planner_limits_usual;
-	if (a->simulate) { /* no graph is built */
+	if (a->options->simulate) { /* no graph is built */
 		p->limits.flat_slots_max = p->limits.graph.fan_in_max = GRAPH_SLOTS_MAX;
 		p->limits.graph.parts_max = p->limits.route_segments_max = 1 << 20;
 		p->limits.vertices_max = UINT32_MAX;
@@ -60,7 +60,7 @@ static void plan_request(struct plan *p)
 					      .groups = a->network->places,
 					      .present = a->network->places,
 					      .caller = a->node[0],
-					      .everyone = a->op == PLAN_ALLREDUCE,
+					      .everyone = a->options->op == PLAN_ALLREDUCE,
 					      .rate_seen = true,
 					      .all = link,
 					      .network = a->network,
@@ -87,14 +87,15 @@ static int plan_candidates(struct plan *p)
 	for (uint32_t i = 0; planner_table[i] && p->candidates < PLAN_CANDIDATES_MAX; i++) {
 		struct plan_candidate *c = &p->candidate[p->candidates];
 
-		if (p->asked->planner && strcmp(p->asked->planner, planner_table[i]->name) != 0)
+		if (p->asked->options->planner &&
+		    strcmp(p->asked->options->planner, planner_table[i]->name) != 0)
 			continue;
 		p->candidates++;
 		c->planner = planner_table[i];
 		c->unfit = planner_unfit(c->planner, &p->request);
 		if (!c->unfit && planner_shape(&p->request, c->planner, &c->choice) != 0)
 			c->unfit = "the request contradicts itself";
-		if (c->unfit || !p->asked->simulate)
+		if (c->unfit || !p->asked->options->simulate)
 			continue;
 		if (!c->planner->next)
 			c->unfit = "it is not simulated";
@@ -108,7 +109,8 @@ static int plan_candidates(struct plan *p)
 	if (p->candidate[0].unfit)
 		return plan_fail(p->candidate[0].unfit, "no planner fits");
 	p->chosen = p->candidate[0].planner;
-	if (!p->asked->planner && !p->asked->simulate && planner_choose(&p->request, &choice) == 0)
+	if (!p->asked->options->planner && !p->asked->options->simulate &&
+	    planner_choose(&p->request, &choice) == 0)
 		p->chosen = choice.planner;
 	return 0;
 }
@@ -124,7 +126,7 @@ static double plan_bound_ns(const struct plan *p)
 	for (uint32_t l = 0; l < w->levels; l++)
 		if (l == 0 || w->level[l].rail != w->level[l - 1].rail)
 			rate += (double)w->level[l].bytes_per_s * (w->level[l].ring ? 2 : 1);
-	if (p->asked->op == PLAN_ALLREDUCE)
+	if (p->asked->options->op == PLAN_ALLREDUCE)
 		bytes *= 2.0 * (w->places - 1) / w->places;
 	return bytes * 1e9 / rate;
 }
@@ -137,7 +139,7 @@ static void plan_why(const struct plan *p, const struct plan_candidate *c, char 
 		snprintf(out, bytes, "does not fit: %s", c->unfit);
 	else if (c->planner == p->chosen)
 		snprintf(out, bytes, "chosen");
-	else if (c == best && p->asked->op == PLAN_REDUCE)
+	else if (c == best && p->asked->options->op == PLAN_REDUCE)
 		snprintf(out, bytes,
 			 "not chosen: its estimate was never confirmed (docs/study/tried.md)");
 	else if (c->choice.estimate_ns < best->choice.estimate_ns / 200 * 201)
@@ -155,24 +157,24 @@ static void plan_print(const struct plan *p, const struct plan_candidate *c)
 	char why[160];
 
 	plan_why(p, c, why, sizeof(why));
-	if (p->asked->json && c->unfit)
+	if (p->asked->options->json && c->unfit)
 		printf("{\"planner\": \"%s\", \"chosen\": false, \"why\": \"%s\"}\n",
 		       c->planner->name, why);
-	else if (p->asked->simulate && p->asked->json)
+	else if (p->asked->options->simulate && p->asked->options->json)
 		printf("{\"planner\": \"%s\", \"chosen\": %s, \"predicted_ns\": %.0f, "
 		       "\"simulated_ns\": %llu, \"bound_ns\": %.0f, \"starts\": %u, "
 		       "\"fan_in\": %u, \"messages\": %llu}\n",
 		       c->planner->name, c->planner == p->chosen ? "true" : "false", ns,
 		       (unsigned long long)c->simulated.ns, bound, c->simulated.starts,
 		       c->simulated.fan_in, (unsigned long long)c->simulated.messages);
-	else if (p->asked->json)
+	else if (p->asked->options->json)
 		printf("{\"planner\": \"%s\", \"chosen\": %s, \"predicted_ns\": %.0f, "
 		       "\"bound_ns\": %.0f, \"segments\": %u, \"why\": \"%s\"}\n",
 		       c->planner->name, c->planner == p->chosen ? "true" : "false", ns, bound,
 		       c->choice.size.segments, why);
 	else if (c->unfit)
 		printf("%-12s %12s %8s %9s  %s\n", c->planner->name, "-", "-", "-", why);
-	else if (p->asked->simulate)
+	else if (p->asked->options->simulate)
 		printf("%-12s %9.3f ms %6.2f x %9u  simulated %.3f ms, %.2f x; %u starts\n",
 		       c->planner->name, ns / 1e6, ns / bound, c->choice.size.segments,
 		       (double)c->simulated.ns / 1e6, (double)c->simulated.ns / bound,
@@ -184,16 +186,16 @@ static void plan_print(const struct plan *p, const struct plan_candidate *c)
 
 static void plan_table(const struct plan *p)
 {
-	if (!p->asked->json)
+	if (!p->asked->options->json)
 		printf("%s of %llu bytes by %u nodes with %u rail%s each; bound %.3f ms\n"
 		       "%-12s %12s %8s %9s\n",
-		       p->asked->op == PLAN_ALLREDUCE ? "allreduce" : "reduce",
+		       p->asked->options->op == PLAN_ALLREDUCE ? "allreduce" : "reduce",
 		       (unsigned long long)p->asked->size, p->asked->network->places,
 		       network_rails(p->asked->network),
 		       network_rails(p->asked->network) == 1 ? "" : "s", plan_bound_ns(p) / 1e6,
 		       "planner", "predicted", "bound", "segments");
 	for (uint32_t i = 0; i < p->candidates; i++)
-		if (p->asked->why || p->candidate[i].planner == p->chosen)
+		if (p->asked->options->why || p->candidate[i].planner == p->chosen)
 			plan_print(p, &p->candidate[i]);
 }
 
@@ -245,7 +247,7 @@ static int plan_svg(const struct plan *p, const struct graph *g)
 		return plan_fail("cannot start dot", strerror(errno));
 	if (child == 0) {
 		dup2(fd[0], STDIN_FILENO);
-		execlp("dot", "dot", "-Tsvg", "-o", p->asked->svg, (char *)NULL);
+		execlp("dot", "dot", "-Tsvg", "-o", p->asked->options->svg, (char *)NULL);
 		_exit(127);
 	}
 	close(fd[0]);
@@ -279,9 +281,9 @@ static int plan_graph(const struct plan *p)
 	wrong = status == 0 ? verify_graph(&g, &p->limits.graph) : "it was not built";
 	if (wrong)
 		status = plan_fail(wrong, "the verifier refuses the plan: report this");
-	else if (p->asked->dot)
+	else if (p->asked->options->dot)
 		plan_draw(p, &g, stdout);
-	if (!wrong && p->asked->svg)
+	if (!wrong && p->asked->options->svg)
 		status = plan_svg(p, &g);
 	free(memory);
 	return status;
@@ -297,9 +299,9 @@ int plan_run(const struct plan_asked *a)
 		return plan_fail("out of memory", "ask for fewer nodes");
 	plan_request(&p);
 	status = plan_candidates(&p);
-	if (status == 0 && !a->dot)
+	if (status == 0 && !a->options->dot)
 		plan_table(&p);
-	if (status == 0 && !a->simulate && (a->dot || a->svg))
+	if (status == 0 && !a->options->simulate && (a->options->dot || a->options->svg))
 		status = plan_graph(&p);
 	free(p.group);
 	return status;

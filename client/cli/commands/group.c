@@ -19,15 +19,11 @@ static const char group_prefix[] = ".group/";
 static int group_take(const sar_member_info *member, void *arg)
 {
 	struct group_members *m = arg;
-	if (m->count == m->room) {
-		size_t room = m->room ? 2 * m->room : 64;
-		sar_member_info *more = realloc(m->item, room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		m->item = more;
-		m->room = room;
-	}
-	m->item[m->count++] = *member;
+	sar_member_info *more = cli_grown(m->item, m->count, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	m->item = more;
+	more[m->count++] = *member;
 	return 0;
 }
 
@@ -173,7 +169,7 @@ static int group_found(const sar_info *info, const sar_lease_info *lease, void *
 	const char *name = info->name + strlen(group_prefix);
 	if (strchr(name, '/') || strlen(name) > SAR_GROUP_NAME_MAX)
 		return 0;
-	void *more = realloc(l->name, (l->count + 1) * sizeof(*l->name));
+	void *more = cli_grown(l->name, l->count, sizeof(*l->name));
 	if (!more)
 		return 1;
 	l->name = more;
@@ -233,9 +229,7 @@ int group_run(const struct cli_args *args)
 		status = list ? group_ls(s, args->json) : group_show(s, words[1], args->json);
 	if (r < 0)
 		status = cli_fail_detail(r, words[1]);
-	sar_close(s);
-	int flushed = cli_flush();
-	return status != CLI_DONE ? status : flushed;
+	return cli_close(s, status);
 }
 
 int group_policy_run(const struct cli_args *args)
@@ -258,7 +252,5 @@ int group_policy_run(const struct cli_args *args)
 		fputs(table, stdout);
 	else
 		printf("version %" PRIu64 "\n", version);
-	sar_close(s);
-	int flushed = cli_flush();
-	return status != CLI_DONE ? status : flushed;
+	return cli_close(s, status);
 }

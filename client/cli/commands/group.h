@@ -13,7 +13,7 @@
 /* Freed by the caller; {0} at first. */
 struct group_members {
 	sar_member_info *item;
-	size_t count, room;
+	size_t count;
 };
 
 /* Freed by the caller; {0} at first. */

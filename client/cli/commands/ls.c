@@ -19,23 +19,19 @@ struct ls_one {
 
 struct ls {
 	struct ls_one *one;
-	size_t count, room;
+	size_t count;
 };
 
 static int ls_take(const sar_info *info, const sar_lease_info *lease, void *arg)
 {
 	struct ls *ls = arg;
-	if (ls->count == ls->room) {
-		size_t room = ls->room ? ls->room * 2 : 64;
-		struct ls_one *grown = realloc(ls->one, room * sizeof(*grown));
-		if (!grown)
-			return 1;
-		ls->one = grown;
-		ls->room = room;
-	}
-	ls->one[ls->count].info = *info;
+	struct ls_one *grown = cli_grown(ls->one, ls->count, sizeof(*grown));
+	if (!grown)
+		return 1;
+	ls->one = grown;
+	grown[ls->count].info = *info;
 	if (lease)
-		ls->one[ls->count].lease = *lease;
+		grown[ls->count].lease = *lease;
 	ls->count++;
 	return 0;
 }
@@ -151,8 +147,6 @@ int ls_run(const struct cli_args *args)
 		status = cli_fail_detail(r, NULL);
 	else if (r > 0)
 		status = cli_fail(-ENOMEM, "out of memory");
-	sar_close(s);
 	free(ls.one);
-	int flushed = cli_flush();
-	return status == CLI_DONE ? flushed : status;
+	return cli_close(s, status);
 }

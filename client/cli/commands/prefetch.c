@@ -51,6 +51,5 @@ int prefetch_run(const struct cli_args *args)
 		status = cli_fail_detail(r, name);
 	else if (args->json)
 		prefetch_json(name, nodes, cli_now_ns() - started_ns);
-	sar_close(s);
-	return status == CLI_DONE ? cli_flush() : status;
+	return cli_close(s, status);
 }

@@ -179,8 +179,7 @@ int reduce_run(const struct cli_args *args)
 		patience_begin(&patience, r.s, args->names[0], args->timeout_ns != SAR_FOREVER);
 		status = reduce_switch_run(&typed, r.s, r.target, r.source, r.count);
 		patience_end(&patience);
-		sar_close(r.s);
-		return status ? status : cli_flush();
+		return cli_close(r.s, status);
 	}
 	r.started_ns = cli_now_ns();
 	patience_begin(&patience, r.s, args->names[0], args->timeout_ns != SAR_FOREVER);

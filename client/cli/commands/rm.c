@@ -18,7 +18,7 @@ struct rm {
 	int first;	     /* exit status */
 	uint64_t first_item; /* whose it is */
 	sar_info *found;
-	size_t count, room;
+	size_t count;
 };
 
 struct rm_item {
@@ -96,15 +96,11 @@ static void rm_all(struct rm *rm, const struct cli_args *args, uint64_t count, r
 static int rm_take(const sar_info *info, const sar_lease_info *lease, void *arg)
 {
 	struct rm *rm = arg;
-	if (rm->count == rm->room) {
-		size_t room = rm->room ? rm->room * 2 : 64;
-		sar_info *grown = realloc(rm->found, room * sizeof(*grown));
-		if (!grown)
-			return 1;
-		rm->found = grown;
-		rm->room = room;
-	}
-	rm->found[rm->count++] = *info;
+	sar_info *grown = cli_grown(rm->found, rm->count, sizeof(*grown));
+	if (!grown)
+		return 1;
+	rm->found = grown;
+	grown[rm->count++] = *info;
 	return 0;
 }
 
@@ -136,7 +132,5 @@ int rm_run(const struct cli_args *args)
 		rm_prefix(&rm, args->prefix);
 	else
 		rm_all(&rm, args, (uint64_t)args->count, rm_named, false);
-	sar_close(rm.s);
-	int flushed = cli_flush();
-	return rm.first != CLI_DONE ? rm.first : flushed;
+	return cli_close(rm.s, rm.first);
 }

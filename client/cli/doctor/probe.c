@@ -285,6 +285,5 @@ int probe_run(const struct cli_args *args)
 	status = error ? cli_fail_detail(error, NULL) : probe_file(&p, args, args->names[1]);
 	if (status == CLI_DONE)
 		status = probe_all(&p, args->socket);
-	sar_close(p.s);
-	return status == CLI_DONE ? cli_flush() : status;
+	return cli_close(p.s, status);
 }
