@@ -90,12 +90,6 @@ void control_start(struct control *c)
 					  agent_unheard,
 					  backup_crowded};
 
-	c->cluster->ops = &wiring_cluster;
-	c->flow->ops = &wiring_flow;
-	c->store->ops = &wiring_store;
-	c->transfer->ops = &wiring_transfer;
-	c->requester->ops = &wiring_requester;
-	c->lease->ops = &wiring_lease;
 	for (uint32_t i = 0; i < c->config.shards; i++)
 		c->cluster->shard_nodes[i] = c->config.shard_nodes[i];
 	peers_init(c);
@@ -176,8 +170,8 @@ int control_attach(struct control *c, const struct control_attach *a, uint64_t n
 	if (c->cluster->members.begun_ns == 0)
 		c->cluster->members.begun_ns = now_ns;
 	if (membership_joined(c)) {
-		c->cluster->ops->node_up(c, c->cluster->self);
-		c->cluster->ops->node_known(c, c->cluster->self);
+		wiring_node_up(c, c->cluster->self);
+		wiring_node_known(c, c->cluster->self);
 	}
 	peers_attach(c);
 	gossip_start(c);

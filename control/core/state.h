@@ -56,12 +56,6 @@ struct core {
 struct control *core_join(struct core *k);
 
 /* wiring.c */
-extern const struct cluster_ops wiring_cluster;
-extern const struct flow_ops wiring_flow;
-extern const struct store_ops wiring_store;
-extern const struct transfer_ops wiring_transfer;
-extern const struct requester_ops wiring_requester;
-extern const struct lease_ops wiring_lease;
 
 /* control.c */
 void control_start(struct control *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The events of each module, for the modules above, which it must not know: one table per module.
- * The order of the calls in each function matters.
+ * What the modules tell the modules above, which they must not know: the functions that events.h of
+ * a module declares. The order of the calls in each function matters.
  */
 #include <errno.h>
 #include "state.h"
@@ -18,7 +18,7 @@ static void wiring_forget_fire(struct control *c, struct timer *t)
 		timers_set(&c->timers, t, c->now_ns + c->config.forget_ns, wiring_forget_fire);
 }
 
-static bool wiring_node_up(struct control *c, struct node *n)
+bool wiring_node_up(struct control *c, struct node *n)
 {
 	bool was_up = n->state == NODE_UP, known = true;
 
@@ -43,7 +43,7 @@ static bool wiring_node_up(struct control *c, struct node *n)
 	return known;
 }
 
-static void wiring_node_down(struct control *c, struct node *n)
+void wiring_node_down(struct control *c, struct node *n)
 {
 	n->state = NODE_DOWN;
 	n->beyond = false;
@@ -56,52 +56,62 @@ static void wiring_node_down(struct control *c, struct node *n)
 	timers_set(&c->timers, &n->forget, c->now_ns + c->config.forget_ns, wiring_forget_fire);
 }
 
-static void wiring_node_known(struct control *c, struct node *n)
+void wiring_node_known(struct control *c, struct node *n)
 {
 	directory_node_known(&c->directory->shard, n->number);
 }
 
-static void wiring_announce_asked(struct control *c, struct node *n)
+void wiring_announce_asked(struct control *c, struct node *n)
 {
 	resync_asked(n);
 	resync_begin(c);
 }
 
-static void wiring_link_up(struct control *c, struct node *n)
+void wiring_heard(struct control *c, struct node *n, uint64_t taken_ns)
+{
+	replica_heard(c, n, taken_ns);
+}
+
+void wiring_losses(struct control *c, struct node *n)
+{
+	replica_doubt(c, n);
+}
+
+void wiring_link_up(struct control *c, struct node *n)
 {
 	fetch_node_up(c, n);
 	participant_node_up(c, n);
 }
 
-static bool wiring_link_wanted(struct control *c, const struct link *l)
+bool wiring_link_wanted(struct control *c, const struct link *l)
 {
 	return fetch_wants(c, l) || participant_wants(c, l);
 }
 
-static void wiring_node_away(struct control *c, struct node *n, bool ever)
+void wiring_node_away(struct control *c, struct node *n, bool ever)
 {
 	directory_node_away(&c->directory->shard, n->number, ever);
 }
 
-static void wiring_node_ended(struct control *c, struct node *n)
+void wiring_node_ended(struct control *c, struct node *n)
 {
 	tombstone_copies_node_gone(c, n);
 	agent_silent(c, n, true);
 }
 
-static void wiring_node_dead(struct control *c, struct node *n)
+void wiring_node_dead(struct control *c, struct node *n)
 {
 	directory_node_dead(&c->directory->shard, n->number, true);
 	fetch_node_dead(c, n);
 }
 
-static void wiring_node_back(struct control *c, struct node *n)
+void wiring_node_back(struct control *c, struct node *n)
 {
 	directory_node_dead(&c->directory->shard, n->number, false);
 	replica_retry(c);
 }
 
-static void wiring_node_gone(struct control *c, struct node *n)
+void wiring_node_gone(struct control *c, struct node *n)
 {
 	references_node_lost(c, n->number);
 	group_node_lost(c, n->number);
@@ -111,7 +121,7 @@ static void wiring_node_gone(struct control *c, struct node *n)
 	directory_node_forget(&c->directory->shard, n->number, true);
 }
 
-static void wiring_node_reborn(struct control *c, struct node *n)
+void wiring_node_reborn(struct control *c, struct node *n)
 {
 	replica_retry(c);
 	if (n != c->cluster->self && !join_is_guest(c, n)) {
@@ -124,7 +134,7 @@ static void wiring_node_reborn(struct control *c, struct node *n)
 	}
 }
 
-static void wiring_unsettled(struct control *c)
+void wiring_unsettled(struct control *c)
 {
 	directory_unsettled(&c->directory->shard);
 }
@@ -155,7 +165,7 @@ static void wiring_ownership(struct control *c)
 		resync_begin(c);
 }
 
-static void wiring_view_changed(struct control *c)
+void wiring_view_changed(struct control *c)
 {
 	wiring_ownership(c);
 	session_watch_view(c);
@@ -173,7 +183,7 @@ static bool wiring_holds(struct control *c, const struct message *m)
 		announce_disowns(c, &m->object.id, m->object.generation));
 }
 
-static bool wiring_prepare(struct control *c, struct call *call)
+bool wiring_prepare(struct control *c, struct call *call)
 {
 	struct message *m = &call->message;
 
@@ -201,7 +211,7 @@ static bool wiring_prepare(struct control *c, struct call *call)
 
 /* A late answer to a GET that has ended: tells the directory to stop looking for a holder, and that
  * there is no copy here. */
-static void wiring_late_answer(struct control *c, struct node *n, const struct message *m)
+void wiring_late_answer(struct control *c, struct node *n, const struct message *m)
 {
 	if (m->kind != MESSAGE_GOT)
 		return;
@@ -216,45 +226,29 @@ static void wiring_late_answer(struct control *c, struct node *n, const struct m
 	announce_disown(c, &m->got.id, m->got.generation);
 }
 
-const struct cluster_ops wiring_cluster = {
-	.node_up = wiring_node_up,
-	.node_down = wiring_node_down,
-	.node_known = wiring_node_known,
-	.announce_asked = wiring_announce_asked,
-	.heard = replica_heard,
-	.losses = replica_doubt,
-	.link_up = wiring_link_up,
-	.link_wanted = wiring_link_wanted,
-	.node_away = wiring_node_away,
-	.node_ended = wiring_node_ended,
-	.node_dead = wiring_node_dead,
-	.node_back = wiring_node_back,
-	.node_gone = wiring_node_gone,
-	.node_reborn = wiring_node_reborn,
-	.unsettled = wiring_unsettled,
-	.view_changed = wiring_view_changed,
-	.prepare = wiring_prepare,
-	.late_answer = wiring_late_answer,
-};
-
 /* ---- buffers and edges -------------------------------------------------------------------- */
 
-static void wiring_held(struct control *c, uint32_t slot)
+void wiring_held(struct control *c, uint32_t slot)
 {
 	objects_at(c, slot)->holds++;
 }
 
-static void wiring_opened(struct control *c, struct stage *head)
+void wiring_released(struct control *c, uint32_t slot)
+{
+	objects_release(c, slot);
+}
+
+void wiring_opened(struct control *c, struct stage *head)
 {
 	objects_at(c, head->slot)->stage = head;
 }
 
-static void wiring_mirrored(struct control *c, struct stage *head)
+void wiring_mirrored(struct control *c, struct stage *head)
 {
 	list_append(&objects_at(c, head->slot)->mirrors, &head->mirror);
 }
 
-static void wiring_closed(struct control *c, struct stage *head)
+void wiring_closed(struct control *c, struct stage *head)
 {
 	struct object *o = objects_at(c, head->slot);
 
@@ -262,19 +256,24 @@ static void wiring_closed(struct control *c, struct stage *head)
 		o->stage = NULL;
 }
 
-static bool wiring_arriving(struct control *c, const struct stage *head)
+bool wiring_arriving(struct control *c, const struct stage *head)
 {
 	const struct object *o = objects_at(c, head->slot);
 
 	return o->stage == head && (o->fetch || o->participant);
 }
 
-static int32_t wiring_addend(const struct part *part)
+int32_t wiring_addend(const struct part *part)
 {
 	return part->participant->sum.op ? (int32_t)part->index : -1;
 }
 
-static void wiring_arrived(struct control *c, uint32_t slot)
+void wiring_ready(struct control *c, uint32_t slot)
+{
+	objects_progress(c, slot);
+}
+
+void wiring_arrived(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);
 
@@ -284,7 +283,7 @@ static void wiring_arrived(struct control *c, uint32_t slot)
 		participant_done(c, o->participant);
 }
 
-static void wiring_lost(struct control *c, struct stage *s)
+void wiring_lost(struct control *c, struct stage *s)
 {
 	struct object *o = objects_at(c, s->slot);
 
@@ -300,13 +299,13 @@ static void wiring_lost(struct control *c, struct stage *s)
 	o->stage = NULL;
 }
 
-static void wiring_brought(struct control *c, struct edge *e)
+void wiring_brought(struct control *c, struct edge *e)
 {
 	if (e->part)
 		input_brought(c, e->part);
 }
 
-static void wiring_edge_ended(struct control *c, struct edge *e)
+void wiring_edge_ended(struct control *c, struct edge *e)
 {
 	if (e->out) {
 		if (e->serve)
@@ -318,24 +317,9 @@ static void wiring_edge_ended(struct control *c, struct edge *e)
 	}
 }
 
-const struct flow_ops wiring_flow = {
-	.held = wiring_held,
-	.released = objects_release,
-	.opened = wiring_opened,
-	.mirrored = wiring_mirrored,
-	.closed = wiring_closed,
-	.arriving = wiring_arriving,
-	.addend = wiring_addend,
-	.progress = objects_progress,
-	.arrived = wiring_arrived,
-	.lost = wiring_lost,
-	.brought = wiring_brought,
-	.edge_ended = wiring_edge_ended,
-};
-
 /* ---- the store ---------------------------------------------------------------------------- */
 
-static void wiring_killed(struct control *c, struct object *o, const char *why)
+void wiring_killed(struct control *c, struct object *o, const char *why)
 {
 	owned_discharge(c, o);
 	waits_fail_object(c, o, -ESTALE, why);
@@ -353,28 +337,53 @@ static void wiring_killed(struct control *c, struct object *o, const char *why)
 	}
 }
 
-static void wiring_sealed(struct control *c, struct object *o)
+void wiring_failed(struct control *c, struct object *o, int32_t status, const char *why)
+{
+	waits_fail_object(c, o, status, why);
+}
+
+void wiring_gone(struct control *c, const struct object_id *id)
+{
+	placement_wake(c, id);
+}
+
+void wiring_progress(struct control *c, struct object *o)
+{
+	waits_check_object(c, o);
+}
+
+void wiring_announced(struct control *c, struct object *o)
+{
+	seal_acked(c, o);
+}
+
+bool wiring_adopt(struct control *c, uint32_t slot)
+{
+	return fetch_adopt(c, slot);
+}
+
+void wiring_sealed(struct control *c, struct object *o)
 {
 	if (o->creation)
 		staging_end(c, o);
 }
 
-static void wiring_refused(struct control *c, struct object *o, int32_t status)
+void wiring_refused(struct control *c, struct object *o, int32_t status)
 {
 	participant_refused(c, o->participant, status);
 }
 
-static void wiring_led(struct control *c, struct object *o)
+void wiring_led(struct control *c, struct object *o)
 {
 	participant_known(o->participant);
 }
 
-static void wiring_upstreams(struct control *c, const struct object *o, struct message_have *have)
+void wiring_upstreams(struct control *c, const struct object *o, struct message_have *have)
 {
 	fetch_upstreams(o->fetch, have);
 }
 
-static void wiring_room(struct control *c)
+void wiring_room(struct control *c)
 {
 	if (c->table)
 		spill_pump(c);
@@ -384,20 +393,6 @@ static void wiring_room(struct control *c)
 		reduce_roomless(c);
 }
 
-const struct store_ops wiring_store = {
-	.killed = wiring_killed,
-	.failed = waits_fail_object,
-	.gone = placement_wake,
-	.sealed = wiring_sealed,
-	.progress = waits_check_object,
-	.announced = seal_acked,
-	.refused = wiring_refused,
-	.led = wiring_led,
-	.upstreams = wiring_upstreams,
-	.adopt = fetch_adopt,
-	.room = wiring_room,
-};
-
 /* ---- fetches and reduces ------------------------------------------------------------------ */
 
 static struct wait *wiring_wait(struct await *w)
@@ -405,34 +400,27 @@ static struct wait *wiring_wait(struct await *w)
 	return list_item(w, struct wait, await);
 }
 
-static void wiring_wait_placed(struct control *c, struct await *w, uint32_t slot)
+void wiring_wait_placed(struct control *c, struct await *w, uint32_t slot)
 {
 	waits_place(c, wiring_wait(w), slot);
 }
 
-static void wiring_wait_ended(struct control *c, struct await *w, int32_t status, const char *text)
+void wiring_wait_ended(struct control *c, struct await *w, int32_t status, const char *text)
 {
 	waits_end(c, wiring_wait(w), status, text);
 }
 
-static void wiring_wait_absent(struct control *c, struct await *w, int32_t status, const char *text)
+void wiring_wait_absent(struct control *c, struct await *w, int32_t status, const char *text)
 {
 	session_absent(c, wiring_wait(w), status, text);
 }
 
-static bool wiring_unfinished(const struct object *o)
+bool wiring_unfinished(const struct object *o)
 {
 	return !o->participant->done || o->participant->withheld;
 }
 
-const struct transfer_ops wiring_transfer = {
-	.wait_placed = wiring_wait_placed,
-	.wait_ended = wiring_wait_ended,
-	.wait_absent = wiring_wait_absent,
-	.unfinished = wiring_unfinished,
-};
-
-static void wiring_reduce_ended(struct control *c, struct await *w, const struct message_used *used)
+void wiring_reduce_ended(struct control *c, struct await *w, const struct message_used *used)
 {
 	if (w->group)
 		group_reduce_ended(c, w, used);
@@ -441,18 +429,21 @@ static void wiring_reduce_ended(struct control *c, struct await *w, const struct
 }
 
 /* A coordinator has accepted the reduce: a REDUCE is answered, a REDUCED waits on. */
-static void wiring_reduce_accepted(struct control *c, struct await *w)
+void wiring_reduce_accepted(struct control *c, struct await *w)
 {
 	if (!w->group && wiring_wait(w)->op == SESSION_REDUCE)
 		waits_end(c, wiring_wait(w), 0, "");
 }
 
-const struct requester_ops wiring_requester = {
-	.ended = wiring_reduce_ended,
-	.accepted = wiring_reduce_accepted,
-};
+/* ---- leases ------------------------------------------------------------------------------- */
 
-const struct lease_ops wiring_lease = {
-	.announce_more = resync_more,
-	.answer = session_lease_answer,
-};
+void wiring_announce_more(struct control *c)
+{
+	resync_more(c);
+}
+
+void wiring_lease_answer(struct control *c, void *waiter, uint64_t number, int32_t status,
+			 uint64_t generation, const char *text)
+{
+	session_lease_answer(c, waiter, number, status, generation, text);
+}

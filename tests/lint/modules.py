@@ -49,10 +49,10 @@ def symbols(build):
 
 
 def uses(objects):
-    """(object, object that it uses, symbol)"""
+    """(object, object that it uses, symbol), but for what wiring.c does for a module below"""
     home = {symbol: name for name, (defined, _) in objects.items() for symbol in defined}
     return [(name, home[symbol], symbol) for name, (_, used) in objects.items()
-            for symbol in sorted(used) if symbol in home]
+            for symbol in sorted(used) if symbol in home and not symbol.startswith("wiring_")]
 
 
 def goes_up(one):

@@ -77,9 +77,9 @@ void handshake_joined(struct control *c)
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		if (&c->cluster->peers.nodes[i] != c->cluster->self &&
 		    c->cluster->peers.nodes[i].state == NODE_UP)
-			c->cluster->ops->node_up(c, &c->cluster->peers.nodes[i]);
-	c->cluster->ops->node_up(c, c->cluster->self);
-	c->cluster->ops->node_known(c, c->cluster->self);
+			wiring_node_up(c, &c->cluster->peers.nodes[i]);
+	wiring_node_up(c, c->cluster->self);
+	wiring_node_known(c, c->cluster->self);
 	handshake_hello_all(c);
 	gossip_connect(c);
 }
@@ -110,12 +110,12 @@ static void handshake_meet(struct control *c, const struct conn *conn, struct no
 {
 	if (h->announce == MESSAGE_ANNOUNCE_ASK) {
 		n->epoch++;
-		c->cluster->ops->announce_asked(c, n);
+		wiring_announce_asked(c, n);
 		handshake_greeting(c, conn->handle, MESSAGE_ANNOUNCE_BEGUN);
 	}
 	if (h->announce == MESSAGE_ANNOUNCE_BEGUN && ownership_is_shard(c, c->cluster->self))
-		c->cluster->ops->node_known(c, n);
-	if (!c->cluster->ops->node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
+		wiring_node_known(c, n);
+	if (!wiring_node_up(c, n) && h->announce == MESSAGE_ANNOUNCE_NONE)
 		handshake_greeting(c, conn->handle, MESSAGE_ANNOUNCE_ASK);
 }
 
@@ -126,7 +126,7 @@ static void handshake_losses(struct control *c, struct node *n, uint64_t losses,
 	if (losses == n->losses || (!hello && losses < n->losses))
 		return;
 	n->losses = losses;
-	c->cluster->ops->losses(c, n);
+	wiring_losses(c, n);
 }
 
 static void handshake_take(struct control *c, struct conn *conn, const struct message *m)

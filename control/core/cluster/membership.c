@@ -149,7 +149,7 @@ void membership_pump(struct control *c)
 		if (membership_view(c))
 			gossip_connect(c);
 		settle_look(c);
-		c->cluster->ops->view_changed(c);
+		wiring_view_changed(c);
 	}
 	if (!list_empty(&c->cluster->members.news))
 		gossip_flood(c);
@@ -163,16 +163,16 @@ static void membership_gone(struct control *c, struct node *n)
 {
 	n->probed_ns = 0;
 	if (n->state == NODE_UP)
-		c->cluster->ops->node_down(c, n);
+		wiring_node_down(c, n);
 	rpc_gone(c, n);
-	c->cluster->ops->node_ended(c, n);
+	wiring_node_ended(c, n);
 	if (n->member == MEMBER_DEAD) {
 		peers_sever(c, n); /* its open requests here end: it must send them again */
 		c->cluster->dead_ns = n->dead_ns = c->now_ns;
 		n->died = true;
-		c->cluster->ops->node_dead(c, n);
+		wiring_node_dead(c, n);
 	}
-	c->cluster->ops->node_gone(c, n);
+	wiring_node_gone(c, n);
 }
 
 /* Whether the node was alive when the view was made. */
@@ -213,13 +213,13 @@ static void membership_set(struct control *c, struct node *n, uint64_t incarnati
 	membership_say(c, n, was, before);
 	if (before != MEMBER_DEAD && state == MEMBER_DEAD) {
 		n->dead_ns = c->now_ns;
-		c->cluster->ops->node_away(c, n, !known);
+		wiring_node_away(c, n, !known);
 	}
 	c->counters.members_died += was && state == MEMBER_DEAD;
 	n->died |= returned; /* it has refuted a suspicion, or has restarted */
 	if (rose) {
 		n->epoch++;
-		c->cluster->ops->node_reborn(c, n);
+		wiring_node_reborn(c, n);
 	}
 	if (rose && !membership_live(n))
 		m->epoch++; /* an incarnation that began and ended unseen: it owned ids in between
@@ -227,7 +227,7 @@ static void membership_set(struct control *c, struct node *n, uint64_t incarnati
 	if (was && !membership_live(n) && !membership_viewed(c, n))
 		m->epoch++; /* other members may have given it ids, this node did not */
 	if (!was && membership_live(n) && !join_is_guest(c, n)) {
-		c->cluster->ops->node_back(c, n);
+		wiring_node_back(c, n);
 		peers_back(c, n);
 	}
 	timers_cancel(&c->timers, &n->suspicion);

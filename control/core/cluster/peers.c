@@ -215,8 +215,8 @@ static bool peers_needs(struct control *c, const struct link *l)
 	const struct node *n = l->node;
 
 	if (l != n->main)
-		return c->cluster->ops->link_wanted(c, l);
-	if (!list_empty(&n->calls) || c->cluster->ops->link_wanted(c, l) || gossip_watches(c, n))
+		return wiring_link_wanted(c, l);
+	if (!list_empty(&n->calls) || wiring_link_wanted(c, l) || gossip_watches(c, n))
 		return true;
 	if (c->config.shards > 0 &&
 	    (ownership_is_shard(c, c->cluster->self) || ownership_is_shard(c, n)))
@@ -235,7 +235,7 @@ static void peers_link_lost(struct control *c, struct link *l)
 		return;
 	}
 	if (l == l->node->main && l->node->state == NODE_UP) {
-		c->cluster->ops->node_down(c, l->node);
+		wiring_node_down(c, l->node);
 		peers_sever(c, l->node); /* ends what remains of earlier connections */
 	}
 	l->wanted |= peers_needs(c, l);
@@ -454,7 +454,7 @@ static void peers_up(struct control *c, unsigned worker, const struct record *r)
 		handshake_greeting(c, l->conn, MESSAGE_ANNOUNCE_NONE);
 	} else {
 		peers_open_rails(c, conn);
-		c->cluster->ops->link_up(c, n);
+		wiring_link_up(c, n);
 	}
 }
 

@@ -20,7 +20,7 @@ static void rpc_transmit(struct control *c, struct call *call)
 	struct message *m = &call->message;
 
 	call->sent_ns = 0;
-	if (!c->cluster->ops->prepare(c, call))
+	if (!wiring_prepare(c, call))
 		return;
 	peers_send(c, call->node, m);
 	if (m->kind == MESSAGE_HAVE || m->kind == MESSAGE_KEEP)
@@ -167,7 +167,7 @@ static void rpc_measure(struct control *c, const struct call *call)
 
 	if (call->sent_ns == 0)
 		return;
-	c->cluster->ops->heard(c, call->node, taken_ns);
+	wiring_heard(c, call->node, taken_ns);
 	if (m->kind == MESSAGE_HAVE)
 		rate = fanout_rate(&c->cluster->links.all, m->have.value_bytes, taken_ns);
 	if (rate > 0)
@@ -184,7 +184,7 @@ void rpc_answer(struct control *c, struct node *n, const struct message *m)
 
 	if (!call || message_answer_kind(call->message.kind) != m->kind) {
 		c->counters.messages_unexpected++;
-		c->cluster->ops->late_answer(c, n, m);
+		wiring_late_answer(c, n, m);
 		return;
 	}
 	rpc_measure(c, call);

@@ -84,7 +84,7 @@ void settle_begin(struct control *c)
 	for (uint32_t i = 0; i < c->config.nodes; i++)
 		c->cluster->peers.nodes[i].heard = false;
 	m->settled = false;
-	c->cluster->ops->unsettled(c);
+	wiring_unsettled(c);
 	m->unheard = m->live_count;
 	timers_set(&c->timers, &m->settle,
 		   c->now_ns + (settle_by_time(c) ? c->config.settle_ns : c->config.settle_max_ns),

@@ -13,10 +13,7 @@
 #include "rpc.h"
 #include "stall.h"
 
-struct cluster_ops;
-
 struct cluster_state {
-	const struct cluster_ops *ops;
 	struct node *self;
 	uint32_t *shard_nodes;
 	struct peers peers;

@@ -63,12 +63,12 @@ static void buffer_events_free_stage(struct control *c, struct stage *head)
 	list_remove(&head->mirror);
 	if (head->bitmap)
 		allocator_give(&c->flow->buffers.scratch, head->bitmap);
-	c->flow->ops->closed(c, head);
+	wiring_closed(c, head);
 	for (struct stage *s = head, *next; s; s = next) {
 		next = s->next;
 		buffer_events_free_lane(c, s);
 	}
-	c->flow->ops->released(c, slot);
+	wiring_released(c, slot);
 }
 
 /* The worker has dropped the buffer. */
@@ -107,7 +107,7 @@ static void buffer_events_refused_edge(struct control *c, struct edge *e)
 
 	if (!e->dropping) {
 		e->dropping = true; /* so that its owner's end sends no DROP */
-		c->flow->ops->edge_ended(c, e);
+		wiring_edge_ended(c, e);
 		buffer_events_free_edge(c, e);
 	} else if (!s->head->dropping) {
 		buffer_events_free_edge(c, e);
@@ -121,7 +121,7 @@ static void buffer_events_refused_stage(struct control *c, struct stage *head)
 {
 	if (head->dropping)
 		return;
-	c->flow->ops->lost(c, head);
+	wiring_lost(c, head);
 	buffers_drop_stage(c, head);
 }
 
@@ -208,9 +208,9 @@ static void buffer_events_progress(struct control *c, struct stage *s, uint64_t 
 	for (s = s->head; s; s = s->next)
 		all = all && s->ready_bytes == s->size;
 	if (all)
-		c->flow->ops->arrived(c, head->slot);
+		wiring_arrived(c, head->slot);
 	else
-		c->flow->ops->progress(c, head->slot);
+		wiring_ready(c, head->slot);
 }
 
 void buffer_events_event(struct control *c, unsigned worker, const struct record *r)
@@ -228,7 +228,7 @@ void buffer_events_event(struct control *c, unsigned worker, const struct record
 	case EVENT_IN_DONE:
 		e = buffer_events_find_edge(c, worker, false, r->edge.edge);
 		if (e && !e->dropping)
-			c->flow->ops->brought(c, e);
+			wiring_brought(c, e);
 		break;
 	case EVENT_OUT_DONE:
 	case EVENT_EDGE_FAILED:
@@ -236,7 +236,7 @@ void buffer_events_event(struct control *c, unsigned worker, const struct record
 					    r->op == EVENT_OUT_DONE || r->flags & RECORD_FLAG_OUT,
 					    r->edge.edge);
 		if (e && !e->dropping)
-			c->flow->ops->edge_ended(c, e);
+			wiring_edge_ended(c, e);
 		break;
 	case EVENT_DROPPED:
 		buffer_events_dropped(c, worker, r);
@@ -259,7 +259,7 @@ void buffer_events_detach(struct control *c)
 			continue;
 		if (!s->dropping) {
 			s->dropping = true;
-			c->flow->ops->lost(c, s);
+			wiring_lost(c, s);
 		}
 		buffer_events_free_stage(c, s);
 	}

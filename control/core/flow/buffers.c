@@ -118,7 +118,7 @@ static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lan
 		s->handle = buffers_handle(c->flow->buffers.stage_generation,
 					   pool_index(&c->flow->buffers.stages, s));
 	head->lanes = (uint16_t)lanes;
-	c->flow->ops->held(c, slot);
+	wiring_held(c, slot);
 	return head;
 }
 
@@ -200,7 +200,7 @@ static struct stage *buffers_chain(struct control *c, uint32_t slot, uint32_t ch
 		s->withhold = sum->withhold && !s->next;
 		buffers_open(c, s, sum);
 	}
-	c->flow->ops->opened(c, head);
+	wiring_opened(c, head);
 	return head;
 }
 
@@ -245,7 +245,7 @@ struct stage *buffers_mirror(struct control *c, uint32_t slot, unsigned worker, 
 		buffers_open(c, s, &buffers_copy);
 	}
 	head->part = part;
-	c->flow->ops->mirrored(c, head);
+	wiring_mirrored(c, head);
 	return head;
 }
 
@@ -303,14 +303,14 @@ void buffers_drop_stage(struct control *c, struct stage *head)
 	head->dropping = true;
 	head->part = NULL;
 	list_remove(&head->mirror);
-	c->flow->ops->closed(c, head);
+	wiring_closed(c, head);
 	for (struct stage *s = head; s; s = s->next)
 		buffers_drop_lane(c, s);
 }
 
 void buffers_settle_stage(struct control *c, struct stage *s)
 {
-	if (c->flow->ops->arriving(c, s->head))
+	if (wiring_arriving(c, s->head))
 		return;
 	for (const struct stage *each = s->head; each; each = each->next)
 		if (!list_empty(&each->outs) || !list_empty(&each->ins))
@@ -350,7 +350,7 @@ static uint64_t buffers_given_offset(struct control *c, const struct stage *head
 {
 	uint64_t chunks = chunk_count(c->table->slot[head->slot].size, head->chunk_bytes);
 	uint64_t map = scratch_offset(c, head->bitmap);
-	int32_t addend = c->flow->ops->addend(part);
+	int32_t addend = wiring_addend(part);
 
 	if (addend < 0)
 		return map;

@@ -7,10 +7,7 @@
 #include "buffers.h"
 #include "substreams.h"
 
-struct flow_ops;
-
 struct flow_state {
-	const struct flow_ops *ops;
 	struct buffers buffers;
 };
 

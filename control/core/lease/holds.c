@@ -94,7 +94,7 @@ void holds_answer(struct control *c, struct hold *h, int32_t status, uint64_t ge
 
 	h->waiter = NULL;
 	if (waiter)
-		c->lease->ops->answer(c, waiter, h->waiter_number, status, generation, text);
+		wiring_lease_answer(c, waiter, h->waiter_number, status, generation, text);
 }
 
 void holds_gone(struct control *c, const struct object_id *id, uint64_t generation)

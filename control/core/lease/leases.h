@@ -66,17 +66,16 @@ struct hold {
 	uint64_t due_ns;     /* end of the object's time to live; UINT64_MAX: none */
 	uint32_t state;	     /* enum hold_state */
 	bool joins;	     /* asked: only if another lease holds it */
-	void *waiter;	     /* lease_ops.answer; NULL: no client waits */
+	void *waiter;	     /* wiring_lease_answer; NULL: no client waits */
 	uint64_t waiter_number;
 };
 
-struct lease_ops { /* for the modules above: one table, in wiring.c */
-	/* A hold must be announced, to a new owner or again: ANNOUNCED must wait for it. */
-	void (*announce_more)(struct control *c);
-	/* The end of what a client waits for: hold.waiter, and its number. */
-	void (*answer)(struct control *c, void *waiter, uint64_t number, int32_t status,
-		       uint64_t generation, const char *text);
-};
+/* For the modules above: defined in wiring.c. */
+/* A hold must be announced, to a new owner or again: ANNOUNCED must wait for it. */
+void wiring_announce_more(struct control *c);
+/* The end of what a client waits for: hold.waiter, and its number. */
+void wiring_lease_answer(struct control *c, void *waiter, uint64_t number, int32_t status,
+			 uint64_t generation, const char *text);
 
 struct lease_kept;
 

@@ -7,7 +7,6 @@
 #include "leases.h"
 
 struct lease_state {
-	const struct lease_ops *ops;
 	struct leases leases;
 };
 

@@ -77,7 +77,7 @@ static void tell_agreed(struct control *c, struct hold *h, const struct call *ca
 		holds_dirty(c, h);
 	else if (announcer_unacked(c, &h->announced,
 				   &h->id)) { /* the owner, or the epoch, has changed meanwhile */
-		c->lease->ops->announce_more(c);
+		wiring_announce_more(c);
 		holds_dirty(c, h);
 	}
 }

@@ -196,7 +196,7 @@ void session_expire(struct control *c, struct session *s, const struct session_r
 /* Whether the lease of a CREATE or PUT, if it names one, can hold an object more; answers if not.
  */
 bool session_lease_may(struct control *c, struct session *s, const struct session_request *r);
-/* struct lease_ops */
+/* Of the lease module, by wiring.c. */
 void session_lease_answer(struct control *c, void *waiter, uint64_t number, int32_t status,
 			  uint64_t generation, const char *text);
 /* group.c; bytes: r->size, valid during the call */

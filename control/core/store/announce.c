@@ -82,7 +82,7 @@ void announce_have(struct control *c, uint32_t slot, struct message *m)
 	if (s->state == OBJECT_FETCHING) {
 		m->have.state = MESSAGE_COPY_PARTIAL;
 		if (o->fetch)
-			c->store->ops->upstreams(c, o, &m->have);
+			wiring_upstreams(c, o, &m->have);
 	}
 	m->have.rate = o->rate;
 	o->rate = 0;
@@ -116,7 +116,7 @@ static bool announce_acked(struct control *c, struct call *call, const struct me
 	announcer_heard(&c->store->objects.announcer, &o->announced);
 	announcer_acked(&o->announced, call->node, call->cookie);
 	if (refused && o->participant) {
-		c->store->ops->refused(c, o, status);
+		wiring_refused(c, o, status);
 	} else if (refused && announce_outgrew(c, slot, &call->message.have)) {
 		announce_object(c, slot); /* it is complete by now: announced like any other */
 		resync_more(c);
@@ -132,9 +132,9 @@ static bool announce_acked(struct control *c, struct call *call, const struct me
 			return false;
 		}
 		if (call->message.have.state == MESSAGE_COPY_COMPLETE)
-			c->store->ops->announced(c, o);
+			wiring_announced(c, o);
 		if (o->participant)
-			c->store->ops->led(c, o);
+			wiring_led(c, o);
 		if (o->changed) {
 			if (announce_unacked(c, slot)) /* that was of an earlier life */
 				resync_more(c);

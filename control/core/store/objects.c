@@ -558,7 +558,7 @@ void objects_seal(struct control *c, uint32_t slot, bool primary)
 	replica_watch(c);
 	o->creator = NULL;
 	list_remove(&o->of_session);
-	c->store->ops->sealed(c, o);
+	wiring_sealed(c, o);
 	objects_progress(c, slot);
 }
 
@@ -619,10 +619,10 @@ static void objects_strike(struct control *c, uint32_t slot, const char *why)
 	c->store->objects.zombie_count++;
 	list_remove(&o->of_session);
 	announcer_forget(c, &c->store->objects.announcer, &o->announced);
-	c->store->ops->killed(c, o, why);
+	wiring_killed(c, o, why);
 	if (o->stage)
 		buffers_drop_stage(c, o->stage);
-	c->store->ops->gone(c, &c->table->slot[slot].id);
+	wiring_gone(c, &c->table->slot[slot].id);
 }
 
 void objects_kill(struct control *c, uint32_t slot, const char *why)
@@ -640,7 +640,7 @@ static void objects_kill_as(struct control *c, uint32_t slot, uint16_t flag, int
 
 	s->flags |= flag;
 	sequence_written(&s->sequence);
-	c->store->ops->failed(c, objects_at(c, slot), status, why);
+	wiring_failed(c, objects_at(c, slot), status, why);
 	objects_kill(c, slot, why);
 }
 
@@ -679,7 +679,7 @@ void objects_progress(struct control *c, uint32_t slot)
 	{
 		buffers_advance(c, list_item(l, struct stage, mirror), ready);
 	}
-	c->store->ops->progress(c, o);
+	wiring_progress(c, o);
 }
 
 void objects_touch(struct control *c, uint32_t slot)

@@ -179,7 +179,7 @@ static void recovery_keep(struct control *c, uint32_t slot, uint32_t range)
 	} else if (s->state == OBJECT_CREATING && c->private->note[slot].process != 0) {
 		o->unclaimed = true;
 		list_append(&c->store->objects.unclaimed, &o->of_session);
-	} else if (s->state != OBJECT_FETCHING || !c->store->ops->adopt(c, slot)) {
+	} else if (s->state != OBJECT_FETCHING || !wiring_adopt(c, slot)) {
 		recovery_entomb(c, slot);
 	}
 }

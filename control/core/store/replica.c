@@ -47,7 +47,7 @@ static bool replica_answered(struct control *c, struct call *call, const struct 
 	c->store->pinned.asks--;
 	n->asking = false;
 	n->mute_ns = answer ? 0 : c->now_ns + REPLICA_MUTE_NS;
-	c->store->ops->room(c);
+	wiring_room(c);
 	return false;
 }
 
@@ -235,7 +235,7 @@ static void replica_fire(struct control *c, struct timer *t)
 	for (; os->replica_sweep < c->table->slots && os->replica_sweep < end; os->replica_sweep++)
 		room |= replica_look(c, os->replica_sweep);
 	if (room)
-		c->store->ops->room(c);
+		wiring_room(c);
 	if (os->replica_sweep < c->table->slots) {
 		timers_set(&c->timers, t, c->now_ns + REPLICA_STEP_NS, replica_fire);
 		return;

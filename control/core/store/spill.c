@@ -173,7 +173,7 @@ void spill_wrote(struct control *c, uint32_t slot, int error)
 		spill_remove(c, slot);
 	}
 	objects_reap(c);
-	c->store->ops->room(c);
+	wiring_room(c);
 }
 
 /* ---- back ------------------------------------------------------------------------------------ */
@@ -213,7 +213,7 @@ static bool spill_try(struct control *c, struct object *o)
 	list_remove(&o->restore);
 	c->counters.store_full++;
 	objects_no_room(c, error, spill_bytes(c, slot), &t);
-	c->store->ops->failed(c, o, error, t.bytes);
+	wiring_failed(c, o, error, t.bytes);
 	return true;
 }
 
@@ -271,9 +271,9 @@ void spill_has_read(struct control *c, uint32_t slot, int error)
 		spill_say(c, slot, ": its spilled bytes cannot be read now (error ", error);
 		allocator_give(&c->store->objects.space, o->range);
 		o->range = 0;
-		c->store->ops->failed(c, o, -EIO,
-				      "its file in the folder of --spill cannot be "
-				      "read now: try again later");
+		wiring_failed(c, o, -EIO,
+			      "its file in the folder of --spill cannot be "
+			      "read now: try again later");
 	} else if (s->state == OBJECT_SPILLED && error) {
 		spill_say(c, slot, ": its spilled bytes are lost (error ", error);
 		spill_lost(c, slot);
@@ -285,7 +285,7 @@ void spill_has_read(struct control *c, uint32_t slot, int error)
 		spills(c)->objects--;
 	}
 	objects_reap(c);
-	c->store->ops->room(c);
+	wiring_room(c);
 }
 
 /* ---- the rest of its life -------------------------------------------------------------------- */

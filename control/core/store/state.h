@@ -10,10 +10,7 @@
 #include "resync.h"
 #include "spill.h"
 
-struct store_ops;
-
 struct store_state {
-	const struct store_ops *ops;
 	struct objects objects;
 	struct replicas pinned;
 	struct reconcile reconcile;

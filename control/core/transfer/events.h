@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of fetches for the modules above, which have waits for objects. One table, in wiring.c. */
+/* Events of fetches for the modules above, which have waits for objects. Defined in wiring.c. */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_EVENTS_H
 #define SARISSA_CONTROL_CORE_TRANSFER_EVENTS_H
 
@@ -11,15 +11,13 @@ struct object;
 struct object_id;
 struct await;
 
-struct transfer_ops {
-	/* The object of the wait has its place in the store; the wait ends; there is no such
-	 * object, as far as is known. */
-	void (*wait_placed)(struct control *c, struct await *w, uint32_t slot);
-	void (*wait_ended)(struct control *c, struct await *w, int32_t status, const char *text);
-	void (*wait_absent)(struct control *c, struct await *w, int32_t status, const char *text);
-	/* Whether a participant or a creation of this node has not completed the object, or
-	 * withholds its last chunk. */
-	bool (*unfinished)(const struct object *o);
-};
+/* The object of the wait has its place in the store; the wait ends; there is no such
+ * object, as far as is known. */
+void wiring_wait_placed(struct control *c, struct await *w, uint32_t slot);
+void wiring_wait_ended(struct control *c, struct await *w, int32_t status, const char *text);
+void wiring_wait_absent(struct control *c, struct await *w, int32_t status, const char *text);
+/* Whether a participant or a creation of this node has not completed the object, or
+ * withholds its last chunk. */
+bool wiring_unfinished(const struct object *o);
 
 #endif

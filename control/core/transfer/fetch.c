@@ -147,9 +147,9 @@ static bool fetch_refuse_nowait(struct control *c, struct fetch *f)
 
 		if (w->nowait && f->lost) {
 			fetch_lost_text(c, f, &t);
-			c->transfer->ops->wait_ended(c, w, -ENODATA, t.bytes);
+			wiring_wait_ended(c, w, -ENODATA, t.bytes);
 		} else if (w->nowait)
-			c->transfer->ops->wait_absent(
+			wiring_wait_absent(
 				c, w, -ENOENT,
 				*f->reason ? f->reason
 					   : "no such object: wait for it with a timeout, or "

@@ -30,7 +30,7 @@ void placement_fail(struct control *c, struct fetch *f, int32_t status, const ch
 
 	list_each(l, after, &f->waits)
 	{
-		c->transfer->ops->wait_ended(c, list_item(l, struct await, link), status, text);
+		wiring_wait_ended(c, list_item(l, struct await, link), status, text);
 	}
 	placement_end(c, f);
 	if (slot != TABLE_SLOT_NONE) {
@@ -96,7 +96,7 @@ static void placement_answer_waits(struct control *c, struct fetch *f)
 {
 	list_each(l, after, &f->waits)
 	{
-		c->transfer->ops->wait_placed(c, list_item(l, struct await, link), f->slot);
+		wiring_wait_placed(c, list_item(l, struct await, link), f->slot);
 	}
 }
 
@@ -162,7 +162,7 @@ static bool placement_refuse_unlimited(struct control *c, struct fetch *f, int32
 		struct await *w = list_item(l, struct await, link);
 
 		if (!w->limited)
-			c->transfer->ops->wait_ended(c, w, status, t.bytes);
+			wiring_wait_ended(c, w, status, t.bytes);
 	}
 	return list_empty(&f->waits);
 }
@@ -347,7 +347,7 @@ void placement_superseded(struct control *c, const struct object_id *id, uint32_
 		return;
 	list_each(l, after, &f->waits)
 	{
-		c->transfer->ops->wait_placed(c, list_item(l, struct await, link), slot);
+		wiring_wait_placed(c, list_item(l, struct await, link), slot);
 	}
 	placement_end(c, f);
 }

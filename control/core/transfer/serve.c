@@ -93,8 +93,7 @@ static struct stage *serve_stage(struct control *c, uint32_t slot, const struct 
 	uint64_t ready = atomic_load_explicit(&image->watermark, memory_order_acquire);
 	struct stage *s = o->stage;
 
-	if (!s && (image->state == OBJECT_FETCHING ||
-		   (o->participant && c->transfer->ops->unfinished(o))))
+	if (!s && (image->state == OBJECT_FETCHING || (o->participant && wiring_unfinished(o))))
 		return NULL;
 	return s ? s : buffers_stage(c, slot, m->chunk_bytes, 0, ready);
 }

@@ -7,10 +7,7 @@
 #include "fetch.h"
 #include "serve.h"
 
-struct transfer_ops;
-
 struct transfer_state {
-	const struct transfer_ops *ops;
 	struct fetches fetches;
 	struct serves serves;
 };

@@ -253,14 +253,14 @@ static void a_node_that_is_reached_later_takes_its_slot(void **state)
 		ids[i] = world_id(names[i]);
 	assert_int_equal(world_put(w, HERE, 0, names[HERE], SIZE, 1), 0);
 	assert_int_equal(world_reduce(w, CALLER, 0, target, ids, how, 0, -1), 0);
-	c->cluster->ops->node_down(c, peers_node(c, LATER));
+	wiring_node_down(c, peers_node(c, LATER));
 	assert_int_equal(world_put(w, LATER, 0, names[LATER], SIZE, 2), 0);
 	world_run(w, 20 * WORLD_MS);
 	id = world_id(target);
 	assert_int_equal(reduce_find(c, &id)->from.source[1].state, SOURCE_KNOWN);
 	assert_int_equal(reduce_find(c, &id)->from.source[1].slot, REDUCE_NONE);
 	begin_ns = w->now_ns;
-	c->cluster->ops->node_up(c, peers_node(c, LATER));
+	wiring_node_up(c, peers_node(c, LATER));
 	assert_int_equal(
 		world_fetch(w, CALLER, 0, target, 10 * (int64_t)WORLD_SECOND, &bytes, &size), 0);
 	assert_true(world_sums(bytes, size, 3));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of the requester for the sessions. One table, in wiring.c. */
+/* Events of the requester for the sessions. Defined in wiring.c. */
 #ifndef SARISSA_CONTROL_CORE_REDUCE_REQUESTER_EVENTS_H
 #define SARISSA_CONTROL_CORE_REDUCE_REQUESTER_EVENTS_H
 
@@ -9,11 +9,9 @@ struct control;
 struct message_used;
 struct await;
 
-struct requester_ops {
-	/* The reduce of the wait has ended with this result. */
-	void (*ended)(struct control *c, struct await *w, const struct message_used *used);
-	/* The reduce is accepted: it cannot be refused any more, only fail. */
-	void (*accepted)(struct control *c, struct await *w);
-};
+/* The reduce of the wait has ended with this result. */
+void wiring_reduce_ended(struct control *c, struct await *w, const struct message_used *used);
+/* The reduce is accepted: it cannot be refused any more, only fail. */
+void wiring_reduce_accepted(struct control *c, struct await *w);
 
 #endif

@@ -51,7 +51,7 @@ static void requester_end(struct control *c, struct requester *r, const struct m
 	timers_cancel(&c->timers, &r->watch);
 	list_each(l, after, &r->waits)
 	{
-		c->requester->ops->ended(c, list_item(l, struct await, link), used);
+		wiring_reduce_ended(c, list_item(l, struct await, link), used);
 	}
 	if (used->status == 0 && r->generation)
 		requester_keep(c, r);
@@ -140,7 +140,7 @@ static void requester_accepted(struct control *c, struct requester *r)
 	r->accepted = true;
 	list_each(l, after, &r->waits)
 	{
-		c->requester->ops->accepted(c, list_item(l, struct await, link));
+		wiring_reduce_accepted(c, list_item(l, struct await, link));
 	}
 }
 

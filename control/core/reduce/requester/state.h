@@ -6,10 +6,7 @@
 #include "core/cluster/state.h"
 #include "requester.h"
 
-struct requester_ops;
-
 struct requester_state {
-	const struct requester_ops *ops;
 	struct requesters requesters;
 };
 
