@@ -32,10 +32,37 @@ def queues_on_nodes():
     with Cluster(NODES, "--store", 128) as cluster:
         told = cluster.must(0, build_dir() / "examples/hello")
         assert told == "Hello from the store\n", f"hello says {told!r}"
+        other_examples(cluster)
         thousands_in_constant_memory(cluster)
         woken_by_puts_elsewhere(cluster)
         all_ranks(cluster)
         cluster.check_daemons()
+
+
+def example(cluster, node, name, *argv, **options):
+    return cluster.start(node, build_dir() / "examples" / name, *argv, stdout=subprocess.PIPE, text=True, **options)
+
+
+def other_examples(cluster):
+    """Who waits is started first; what it says in between, and the ends of its pipe, order the rest."""
+    watch = example(cluster, 2, "watch", "ex-", 1)
+    loop = example(cluster, 1, "loop", stdin=subprocess.PIPE)
+    reader = example(cluster, 2, "stream", "read", "ex-stream")
+    writer = example(cluster, 0, "stream", "write", "ex-stream", 200000, stdin=subprocess.PIPE)
+    loop.stdin.write("ex-stream\nelsewhere\n")
+    loop.stdin.flush()
+    writer.stdin.write("a" * 100000)
+    writer.stdin.flush()
+    assert reader.stdout.read(32768) == "a" * 32768  # while the rest is not there
+    assert watch.stdout.readline() == "appeared ex-stream\n"
+    assert writer.communicate("b" * 100000, timeout=netlib.TASK_S)[0] == "" and writer.returncode == 0
+    assert ends(reader) == "a" * 67232 + "b" * 100000
+    assert ends(watch) == "complete ex-stream\n"
+    says(loop, "ex-stream: 200000 bytes")
+    assert cluster.run(0, build_dir() / "client/cli/sarissa", "put", "elsewhere", "/dev/null").returncode == 0
+    assert ends(loop) == "elsewhere: 0 bytes\n"
+    sums = [ends(one) for one in [example(cluster, node, "allreduce", "ex", node, NODES) for node in range(NODES)]]
+    assert sums == ["3 300000\n"] * NODES, sums
 
 
 def thousands_in_constant_memory(cluster):
