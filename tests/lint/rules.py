@@ -13,7 +13,7 @@ FUNCTION_LINES_MAX = 70
 
 C_LIKE = (".c", ".h")
 # where the licence tag may be missing: data, and formats without comments
-NO_TAG = (".json", ".jsonl", ".md", ".csv", ".svg", ".png", ".gitignore", "LICENSE")
+NO_TAG = (".abi", ".json", ".jsonl", ".md", ".csv", ".svg", ".png", ".gitignore", "LICENSE")
 
 # folder -> headers that it must not include (regular expressions on what stands in the include)
 DPDK = r"rte_[\w]+\.h"
@@ -72,7 +72,7 @@ def tag(path, lines):
 
 
 def counts_lines(path):
-    return not path.endswith((".md", ".json", ".jsonl", ".csv", ".svg", "LICENSE"))
+    return not path.endswith((".abi", ".md", ".json", ".jsonl", ".csv", ".svg", "LICENSE"))
 
 
 def size(path, lines):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+SETTLED = {"sar_id", "sar_range"}  # as iovec is: callers have arrays of them, and nothing will be added
 ROOT = Path(__file__).resolve().parents[3]
 HEADERS = sorted((ROOT / "include/sarissa").glob("*.h"))
 STRICT = ["-pedantic-errors", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fsyntax-only", "-I", ROOT / "include"]
@@ -34,7 +35,7 @@ def without_room():
     text = "".join(header.read_text() for header in HEADERS)
     structs = re.findall(r"^typedef struct (sar_\w+) \{$(.*?)^\} \1;$", text, flags=re.M | re.S)
     return [f"{name}: reserves nothing, and has no size as its first member" for name, body in structs
-            if name != "sar_id" and not re.search(r"\breserved\[\d+\];|\A\s*size_t size;", body)]
+            if name not in SETTLED and not re.search(r"\breserved\[\d+\];|\A\s*size_t size;", body)]
 
 
 def symbols(library):
