@@ -55,8 +55,12 @@ void stall_asked(struct watch *w, uint64_t now_ns)
 		w->asked_ns = now_ns;
 }
 
-void stall_answered(struct watch *w, uint64_t now_ns)
+void stall_answered(struct watch *w, bool check, uint64_t now_ns)
 {
+	if (!check) {
+		stall_begin(w, w->missing, now_ns);
+		return;
+	}
 	w->asked_ns = 0;
 	w->silent = false;
 	w->retry_ns = now_ns + (WATCH_RETRY_NS << w->answers);

@@ -42,8 +42,8 @@ void stall_begin(struct watch *w, uint32_t missing, uint64_t now_ns);
 enum watch_verdict stall_look(const struct watches *ws, struct watch *w, uint32_t missing,
 			      uint64_t now_ns);
 void stall_asked(struct watch *w, uint64_t now_ns);
-/* The sender has answered that it still sends. */
-void stall_answered(struct watch *w, uint64_t now_ns);
+/* The sender has answered. check: that it still sends; else it is about to send. */
+void stall_answered(struct watch *w, bool check, uint64_t now_ns);
 /* A question to a sender was answered after so long. */
 void stall_saw_answer(struct watches *ws, uint64_t ns);
 /* Until the next look. */

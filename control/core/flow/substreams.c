@@ -27,11 +27,15 @@ struct substream substream_at(const struct substream_range *r, uint32_t chunk)
 	return s;
 }
 
-bool substreams_greeted(struct control *c, struct node *n)
+bool substreams_greeted(struct control *c, struct node *n, uint64_t size, uint32_t *lanes)
 {
 	if (c->attached && n->state != NODE_UP) /* it comes with its HELLO */
 		peers_link(c, n, 0, 0);
-	return c->attached && n->state == NODE_UP;
+	if (!c->attached || n->state != NODE_UP)
+		return false;
+	if (*lanes == 0)
+		*lanes = lane_count(size, n->workers);
+	return true;
 }
 
 static const struct link *substream_link(struct control *c, struct node *n,

@@ -34,8 +34,9 @@ struct substream {
 	unsigned worker, peer_worker;
 };
 
-/* Whether the node's number of workers is known; otherwise asks for a link. */
-bool substreams_greeted(struct control *c, struct node *n);
+/* Whether the node's number of workers is known; otherwise asks for a link. Sets the lanes of an
+ * object of that size there, unless they are known (not 0). */
+bool substreams_greeted(struct control *c, struct node *n, uint64_t size, uint32_t *lanes);
 /* The substream that begins at that chunk of the range. */
 struct substream substream_at(const struct substream_range *r, uint32_t chunk);
 /* Whether all links that the range needs are up; asks for missing ones. */

@@ -74,10 +74,8 @@ static bool upstream_is_linked(struct control *c, struct feed *d)
 {
 	struct substream_range all;
 
-	if (!substreams_greeted(c, d->holder))
+	if (!substreams_greeted(c, d->holder, d->fetch->size, &d->lanes))
 		return false;
-	if (d->lanes == 0)
-		d->lanes = lane_count(d->fetch->size, d->holder->workers);
 	all = upstream_range(c, d, 0, ranges_chunks(d->fetch));
 	return substreams_linked(c, d->holder, &all);
 }
@@ -119,12 +117,10 @@ static bool upstream_requested(struct control *c, struct call *call, const struc
 	bool spoke = answer && d->silent;
 
 	d->call = NULL;
-	if (answer && call->message.stream.check)
-		stall_answered(&d->watch, c->now_ns);
-	else if (answer) /* it is about to send */
-		stall_begin(&d->watch, d->watch.missing, c->now_ns);
-	if (answer)
+	if (answer) {
+		stall_answered(&d->watch, call->message.stream.check, c->now_ns);
 		d->silent = false;
+	}
 	if (answer && upstream_recut(c, d, &answer->reply))
 		return false;
 	if (d->state == FEED_STREAM && status == -EAGAIN)

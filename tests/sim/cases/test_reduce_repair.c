@@ -15,7 +15,7 @@ enum { SOURCES = 6, NEEDED = 5, CALLER = 6, NODES = 7, TARGET = 42 };
 #define MBIT	  UINT64_C(200)
 #define WIRE_NS	  (SIZE * 8 * 1000 / MBIT)
 #define LATE_NS	  (20 * WORLD_MS)
-#define NOTICE_NS (100 * WORLD_MS) /* reduce/participant/input.c, reduce/coordinator/watchdog.c */
+#define NOTICE_NS (60 * WORLD_MS) /* cluster/stall.c, reduce/coordinator/watchdog.c */
 
 /* The time from the request to the end when a node dies half way; CALLER: none does. */
 static uint64_t reduce_without(uint32_t victim, uint32_t *owner)

@@ -65,7 +65,7 @@ static void one_that_answers_is_asked_again_later(void **state)
 		asked[i] = now;
 		stall_asked(&w, now);
 		now += MS;
-		stall_answered(&w, now);
+		stall_answered(&w, true, now);
 	}
 	assert_in_range(asked[1] - asked[0], 40 * MS, 60 * MS);
 	for (int i = 2; i < 10; i++)

@@ -7,7 +7,7 @@
  */
 #include "state.h"
 
-#define WATCH_NS UINT64_C(50000000) /* as reduce/participant/input.c waits for an answer */
+#define WATCH_NS UINT64_C(50000000)
 
 enum { WATCH_ROOTS = 4 /* are told at a time */ };
 

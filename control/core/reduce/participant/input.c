@@ -200,7 +200,6 @@ void input_edge_failed(struct control *c, struct part *p, struct edge *e)
 	input_rest(c, p, PART_LINK);
 	input_let_go(c, p);
 	p->lanes = 0; /* the node may come back with other workers */
-	p->missing = 0;
 	input_later(c, p, -EHOSTUNREACH);
 }
 
@@ -211,7 +210,6 @@ void input_restart(struct control *c, struct part *p)
 	substreams_forget(&p->edges);
 	input_let_go(c, p);
 	p->lanes = 0;
-	p->missing = 0; /* counts as progress: a silent stream is checked soon */
 	p->shown = 0;
 	p->lost_ns = 0;
 	p->attempts = 0;

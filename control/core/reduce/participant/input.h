@@ -70,7 +70,7 @@ struct part {
 	uint32_t index;	 /* among the parts */
 	uint32_t lanes;	 /* lanes of the object at its node; 0: not known */
 	uint32_t stripe; /* segment whose root its node is (values) */
-	uint32_t missing;
+	struct watch watch;
 	uint32_t wanted; /* chunks of the last request */
 	uint32_t shown;	 /* of them, arrived since participant.flows_ns; 0: not known */
 	int32_t status;	 /* LOST */

@@ -4,34 +4,22 @@
 #include "core/base/env.h"
 #include "state.h"
 
-/*
- * * When a stream makes no progress for QUIET_NS the node is asked. When it has not answered after
- * SILENT_NS more it is reported: a coordinator with a reserve replaces it, long before the
- * connection times out. Both are above a round trip. A wrong suspicion only costs work.
- */
-#define PART_QUIET_NS  UINT64_C(50000000)
+/* No node is reported sooner: a wrong verdict may cost a new plan, and not only a second stream. */
 #define PART_SILENT_NS UINT64_C(50000000)
 
 static bool input_stream_linked(struct control *c, struct part *p)
 {
 	struct substream_range r;
 
-	if (!substreams_greeted(c, p->node))
+	if (!substreams_greeted(c, p->node, p->size, &p->lanes))
 		return false;
-	if (p->lanes == 0)
-		p->lanes = lane_count(p->size, p->node->workers);
 	r = input_range(c, p, p->lanes, p->node->workers);
 	return substreams_linked(c, p->node, &r);
 }
 
-/* Sets the time of the next check of a stream: soon while it makes progress. */
-static void input_stream_watch(struct control *c, struct part *p)
+static void input_stream_look_later(struct control *c, struct part *p)
 {
-	uint32_t missing = input_missing(c, p);
-	bool moves = missing != p->missing;
-
-	p->missing = missing;
-	input_timer(c, p, moves ? PART_QUIET_NS : c->config.stall_ns);
+	input_timer(c, p, stall_delay(&c->cluster->watches, &p->watch, c->now_ns));
 }
 
 /* Begins to measure the rate of the link, from the time of the request on. Not measured: parts that
@@ -56,11 +44,13 @@ static bool input_stream_answered(struct control *c, struct call *call,
 	p->call = NULL;
 	p->silent = false;
 	timers_cancel(&c->timers, &p->timer);
+	if (answer)
+		stall_answered(&p->watch, call->message.stream.check, c->now_ns);
 	if (status == 0) {
 		input_stream_flows(p, call);
 		p->state = PART_STREAM;
 		p->lost_ns = 0;
-		input_stream_watch(c, p);
+		input_stream_look_later(c, p);
 	} else if (status == -EAGAIN || status == -ENOENT || status == -ETIMEDOUT) {
 		p->state = PART_REQUEST; /* the object may be about to be created */
 		input_later(c, p, status);
@@ -104,15 +94,14 @@ static void input_stream_send(struct control *c, struct part *p)
 		m.stream.skips = input_stream_skips(c, p, &m.stream);
 		p->wanted = input_missing(c, p);
 	}
-	timers_cancel(&c->timers, &p->timer);
 	p->call = rpc_start(c, p->node, &m, TABLE_SLOT_NONE, c->config.call_ns,
 			    input_stream_answered, p);
-	if (!p->call)
+	if (!p->call) {
 		input_timer(c, p, env_backoff(c, 1));
-	else if (p->state == PART_STREAM)
-		input_timer(c, p, PART_SILENT_NS);
-	else
-		input_timer(c, p, PART_QUIET_NS + PART_SILENT_NS);
+		return;
+	}
+	stall_asked(&p->watch, c->now_ns);
+	input_stream_look_later(c, p);
 }
 
 static void input_stream_open(struct control *c, struct part *p)
@@ -127,6 +116,7 @@ static void input_stream_open(struct control *c, struct part *p)
 		input_done(c, p);
 	} else {
 		p->state = PART_REQUEST;
+		stall_begin(&p->watch, input_missing(c, p), c->now_ns);
 		input_stream_send(c, p);
 	}
 }
@@ -141,37 +131,42 @@ static void input_stream_start(struct control *c, struct part *p)
 		input_later(c, p, -EHOSTUNREACH);
 }
 
-static void input_stream_unanswered(struct control *c, struct part *p)
+/* A coordinator with a reserve replaces a silent node, long before the connection times out. */
+static void input_stream_look(struct control *c, struct part *p)
 {
-	p->silent = true;
-	participant_report(c, p->participant);
-	input_timer(c, p, c->config.stall_ns);
-}
-
-/* Nothing has arrived for a while: repeats the request, which a living sender answers. */
-static void input_stream_stalled(struct control *c, struct part *p)
-{
-	if (input_missing(c, p) != p->missing) {
+	switch (stall_look(&c->cluster->watches, &p->watch, input_missing(c, p), c->now_ns)) {
+	case WATCH_FLOWS:
 		p->attempts = 0;
 		p->silent = false;
-		input_stream_watch(c, p);
-	} else if (p->call) {
-		input_stream_unanswered(c, p);
-	} else {
-		input_stream_send(c, p);
+		break;
+	case WATCH_ASK: /* a living sender answers the repeated request */
+		if (!p->call) {
+			input_stream_send(c, p);
+			return;
+		}
+		stall_asked(&p->watch, c->now_ns);
+		break;
+	case WATCH_SILENT:
+		if (c->now_ns - p->watch.asked_ns < PART_SILENT_NS)
+			break;
+		p->silent = true;
+		participant_report(c, p->participant);
+		input_timer(c, p, c->config.stall_ns);
+		return;
+	default:
+		break;
 	}
+	input_stream_look_later(c, p);
 }
 
 static void input_stream_fire(struct control *c, struct part *p)
 {
 	if (p->state == PART_LINK)
 		input_start(c, p);
-	else if (p->state == PART_REQUEST && p->call)
-		input_stream_unanswered(c, p);
-	else if (p->state == PART_REQUEST)
+	else if (p->state == PART_REQUEST && !p->call)
 		input_stream_send(c, p);
 	else
-		input_stream_stalled(c, p);
+		input_stream_look(c, p);
 }
 
 const struct part_way part_stream = {input_stream_start, input_stream_fire};
