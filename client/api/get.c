@@ -62,43 +62,33 @@ static int get_look(struct sar *s, const struct object_id *id, sar_buffer *out)
 		    : 0;
 }
 
-int get_here(struct sar *s, const sar_id *id, sar_buffer *out)
-{
-	struct object_id object;
-	memcpy(object.bytes, id->bytes, sizeof(object.bytes));
-	for (;;) {
-		uint32_t turn = pins_turn(&s->pins);
-		int r = get_look(s, &object, out);
-		if (pins_turn_is(&s->pins, turn) && !handle_replaced(s))
-			return r;
-		if (r == 1)
-			handle_give_pin(s, buffer_get(out).pin);
-		if (pins_turn_is(&s->pins, turn))
-			return 0; /* another control has taken over */
-	}
-}
-
 /*
  * A complete object of this node, without a system call: find it, announce the read, and see that
  * it is still there. Returns 1 when out is set, 0 when control has to be asked, or -errno. While no
- * control runs nobody takes anything away, and the next one will know our pins (rejoin.h).
+ * control runs nobody takes anything away, and the next one will know our pins (rejoin.h). rejoins:
+ * it is looked for meanwhile.
  */
-static int get_local(struct sar *s, const sar_id *id, sar_buffer *out)
+static int get_local(struct sar *s, const sar_id *id, bool rejoins, sar_buffer *out)
 {
 	struct object_id object;
 	memcpy(object.bytes, id->bytes, sizeof(object.bytes));
 	for (;;) {
-		if (handle_lost(s))
+		if (rejoins && handle_lost(s))
 			rejoin_nudge(s);
 		uint32_t turn = pins_turn(&s->pins);
 		int r = get_look(s, &object, out);
 		if (pins_turn_is(&s->pins, turn) && !handle_replaced(s))
 			return r;
 		if (r == 1)
-			sar_release(s, out);
+			(rejoins ? sar_release : get_give_back)(s, out);
 		if (pins_turn_is(&s->pins, turn))
 			return 0; /* another control has taken over and cannot be reached yet */
 	}
+}
+
+int get_here(struct sar *s, const sar_id *id, sar_buffer *out)
+{
+	return get_local(s, id, false, out);
 }
 
 /* Checks the arguments and takes the object from this node when it is complete here: 1 when out is
@@ -109,7 +99,7 @@ static int get_try(struct sar *s, const sar_id *id, int64_t timeout_ns, sar_buff
 		return error_set(-EINVAL, "sar_get: a timeout is not negative: use SAR_FOREVER to "
 					  "wait without limit");
 	int r = handle_check(s);
-	return r < 0 ? r : get_local(s, id, out);
+	return r < 0 ? r : get_local(s, id, true, out);
 }
 
 /* op: SAR_OP_GET or SAR_OP_GET_BEGIN. */

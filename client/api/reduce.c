@@ -62,67 +62,32 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 	int r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
-	r = submit_reduce_begin(&run.q, target, name, sources, count, how, timeout_ns);
+	r = submit_reduce_begin(&run.q, target, name, sources, count, how, timeout_ns, 0);
 	return run_end(&run, r, &end);
 }
 
-/* Copies up to room ids of the pages of those that are missing, or are not, after the count ids
- * that are there already. Returns how many there are then. */
-static unsigned reduce_ids(const struct mux_result *result, bool missing, sar_id *out,
-			   unsigned room, unsigned count)
+static int reduce_told(sar *s, sar_id target, bool progress, int64_t timeout_ns,
+		       struct reduce_told *out)
 {
-	const struct session_sources *page = result->items;
-	for (size_t i = 0; i < result->items_count; i++) {
-		if ((page[i].missing != 0) != missing)
-			continue;
-		for (uint32_t k = 0; k < page[i].count && k < SESSION_SOURCES; k++, count++)
-			if (count < room)
-				memcpy(out[count].bytes, page[i].source[k].bytes, SAR_ID_BYTES);
-	}
-	return count;
-}
-
-static int reduce_asked(sar *s, struct session_request *request, int64_t timeout_ns,
-			struct mux_result *result)
-{
-	sar_id target;
-	int r = handle_check(s); /* in a child no lock may be waited for */
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
-	r = run_request(s, request, NULL, sizeof(struct session_sources), timeout_ns, result);
-	memcpy(target.bytes, request->id.bytes, SAR_ID_BYTES);
-	if (r != -ETIMEDOUT && r != -EAGAIN && r != -ENOTCONN && r != -EPROTO && r != -ESHUTDOWN &&
-	    !(r == 0 && request->flags & SESSION_FLAG_PROGRESS))
-		reduces_forget(&s->reduces, &target); /* it has ended */
-	return r;
+	r = submit_reduce_tell(&run.q, target, progress, timeout_ns, out, 0);
+	return run_end(&run, r, &end);
 }
 
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room)
 {
-	struct session_request request = handle_request(SESSION_REDUCED, &target);
-	struct mux_result result;
-	if (timeout_ns < 0)
-		return error_set(-EINVAL, "sar_reduce_sources: a timeout is not negative: use "
-					  "SAR_FOREVER to wait without limit");
-	int r = reduce_asked(s, &request, timeout_ns, &result);
-	if (r < 0)
-		return r;
-	r = (int)reduce_ids(&result, false, out, room, 0);
-	mux_result_free(&result);
-	return r;
+	struct reduce_told told = {out, room, 0};
+	return reduce_told(s, target, false, timeout_ns, &told);
 }
 
 int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsigned *present)
 {
-	struct session_request request = handle_request(SESSION_REDUCED, &target);
-	struct mux_result result;
-	request.flags = SESSION_FLAG_PROGRESS;
-	*present = 0;
-	int r = reduce_asked(s, &request, 0, &result);
-	if (r < 0)
-		return r;
-	*present = reduce_ids(&result, false, out, room, 0);
-	r = (int)reduce_ids(&result, true, out, room, *present);
-	mux_result_free(&result);
+	struct reduce_told told = {out, room, 0};
+	int r = reduce_told(s, target, true, 0, &told);
+	*present = told.present;
 	return r;
 }

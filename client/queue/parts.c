@@ -216,6 +216,45 @@ static void parts_reduce_await(struct op *op, int64_t until_ns, op_step *ended)
 	op_request(op, ended);
 }
 
+/* The ids of the pages of those that are missing, or are not, after the count that are there
+ * already: how many there are then. */
+static unsigned parts_reduce_ids(const struct op *op, bool missing, unsigned count)
+{
+	const struct session_sources *page = op->call.result.items;
+	const struct reduce_told *out = op->told;
+	for (size_t i = 0; i < op->call.result.items_count; i++) {
+		if ((page[i].missing != 0) != missing)
+			continue;
+		for (uint32_t k = 0; k < page[i].count && k < SESSION_SOURCES; k++, count++)
+			if (count < out->room)
+				memcpy(out->ids[count].bytes, page[i].source[k].bytes,
+				       SAR_ID_BYTES);
+	}
+	return count;
+}
+
+static void parts_reduce_told(struct op *op, int status)
+{
+	bool goes_on = op->request.flags & SESSION_FLAG_PROGRESS;
+	if (status != -ETIMEDOUT && status != -EAGAIN && status != -EPROTO &&
+	    !(status == 0 && goes_on))
+		reduces_forget(&op->queue->s->reduces, &op->id);
+	if (status < 0) {
+		op_fail(op, status);
+		return;
+	}
+	op->told->present = parts_reduce_ids(op, false, 0);
+	op_finish(op, (int)(goes_on ? parts_reduce_ids(op, true, op->told->present)
+				    : op->told->present));
+}
+
+void op_reduce_tell(struct op *op, bool progress)
+{
+	op_new(op, SESSION_REDUCED);
+	op->request.flags = progress ? SESSION_FLAG_PROGRESS : 0;
+	op_request(op, parts_reduce_told);
+}
+
 void op_reduce_left(struct op *op, int status)
 {
 	if (status < 0) {

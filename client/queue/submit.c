@@ -426,10 +426,26 @@ int sar_submit_reduce(sar_queue *q, sar_id target, const char *name, const sar_i
 }
 
 int submit_reduce_begin(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
-			unsigned count, const sar_reduction *how, int64_t timeout_ns)
+			unsigned count, const sar_reduction *how, int64_t timeout_ns,
+			uint64_t user_data)
 {
-	return submit_reduction(q, SAR_OP_REDUCE, &target, name, sources, count, how, timeout_ns, 0,
-				op_reduce_left);
+	return submit_reduction(q, SAR_OP_REDUCE, &target, name, sources, count, how, timeout_ns,
+				user_data, op_reduce_left);
+}
+
+int submit_reduce_tell(sar_queue *q, sar_id target, bool progress, int64_t timeout_ns,
+		       struct reduce_told *out, uint64_t user_data)
+{
+	struct op *op = NULL;
+	int r = submit_timeout("sar_reduce_sources", timeout_ns);
+	if (r == 0)
+		r = submit_begin(q, SAR_OP_REDUCE, &target, NULL, user_data, &op);
+	if (r < 0)
+		return r;
+	submit_until(op, timeout_ns);
+	op->told = out;
+	op_reduce_tell(op, progress);
+	return queue_leave(q, 0);
 }
 
 int sar_submit_allreduce(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
