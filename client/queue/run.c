@@ -2,10 +2,8 @@
 #include "run.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include "deadline.h"
 #include "link/rejoin.h"
-#include "run_open.h"
 
 int run_begin(struct run *run, struct sar *s, unsigned capacity)
 {
@@ -115,26 +113,6 @@ int run_end(struct run *run, int r, sar_completion *out)
 	mux_waiter_fini(&run->q.s->mux, &run->waiter);
 	if (run->q.op != &run->op)
 		queue_memory_free(&run->q);
-	return r;
-}
-
-int run_open(sar *s, unsigned capacity, struct run **out, sar_queue **q)
-{
-	struct run *run = malloc(sizeof(*run));
-	int r = run ? run_begin(run, s, capacity) : error_set(-ENOMEM, "out of memory");
-	if (r < 0) {
-		free(run);
-		return r;
-	}
-	*out = run;
-	*q = &run->q;
-	return 0;
-}
-
-int run_close(struct run *run, int r, sar_completion *out)
-{
-	r = run_end(run, r, out);
-	free(run);
 	return r;
 }
 

@@ -69,9 +69,10 @@ def test_collectives(local):
         totals = await asyncio.gather(*[node.allreduce("aio", names, array=numpy.full(5, rank, "i4"), rank=rank)
                                         for rank, node in enumerate(opened)])
         assert [total.tolist() for total in totals] == [[6] * 5] * 4
-        assert await opened[0].reduce("aio max", names, "max", dtype="i32") == 4
-        some = await opened[0].reduce("aio some", [*names, "never"], dtype="i32", min=3, deadline=0, timeout=60)
-        assert some == 4
+        await opened[0].reduce("aio max", names, "max", dtype="i32")
+        assert len(await opened[0].reduce_sources("aio max")) == 4
+        await opened[0].reduce("aio some", [*names, "never"], dtype="i32", min=3, deadline=0, timeout=60)
+        assert len(await opened[0].reduce_sources("aio some")) == 4
         await opened[0].broadcast("aio max")
         assert (await opened[0].info("aio max")).copies == 4
         await opened[1].put("bytes", b"bytes")

@@ -9,7 +9,6 @@ import pytest
 import sarissa
 from conftest import BUILD
 from sarissa import _sarissa
-from sarissa._waits import finish
 
 NOTE = b"\x01 what its creator says"
 SIZES = (0, 100, 5 << 20)
@@ -32,7 +31,7 @@ def answer(queue):
 
 
 def got(handle, name):
-    return finish(handle, lambda queue: queue.get(0, name, LIMIT_NS))
+    return handle.get(name, LIMIT_NS)
 
 
 def here(handle, name):
@@ -64,7 +63,7 @@ def test_every_node_gets_them(local, size):
 def test_a_creation_has_them_before_its_bytes(local):
     writer, reader = _sarissa.Handle(local.socket[0]), _sarissa.Handle(local.socket[1])
     creation = writer.create("meta/creation", 1 << 20, NOTE)
-    assert finish(reader, lambda queue: queue.begin(0, "meta/creation", LIMIT_NS)).meta == NOTE
+    assert reader.begin("meta/creation", LIMIT_NS).meta == NOTE
     creation.seal()
     assert got(reader, "meta/creation").meta == NOTE
 

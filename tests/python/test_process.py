@@ -10,7 +10,6 @@ import time
 
 import pytest
 import sarissa
-from sarissa._waits import finish
 
 
 def test_other_threads_run_while_one_waits(nodes):
@@ -35,7 +34,7 @@ def test_a_wait_opens_no_descriptor(nodes):
             if not during:
                 during.append(len(os.listdir("/proc/self/fd")))
                 nodes[1].put("descriptors", b"x")
-        view = finish(nodes[0]._open(), lambda queue: queue.get(0, "descriptors", 60 * 10**9), 1, look)
+        view = nodes[0]._open().get("descriptors", 60 * 10**9, look=look)
         assert bytes(view) == b"x" and during == [before]
         nodes[1].delete("descriptors")
         ended.append(True)

@@ -108,7 +108,7 @@ def test_the_examples_of_docstrings(local, monkeypatch):
     monkeypatch.setenv("SARISSA_SOCKET", local.socket[0])
     with local.open() as node:
         names = {"node": node, "numpy": numpy, "sarissa": sarissa}
-        modules = (sarissa, sarissa._node, sarissa._leases, sarissa._streams, sarissa.aio, sarissa._objects,
+        modules = (sarissa, sarissa._node, sarissa._leases, sarissa._streams, sarissa.aio,
                    sarissa._cluster, sarissa._communicator, sarissa._futures, sarissa._refs)
         for module in modules:
             done = doctest.testmod(module, extraglobs=names)

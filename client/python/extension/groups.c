@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls of a Handle about groups, and GroupMember: one membership. It keeps its handle, and
- * leaves when it goes. A pull waits in pieces, so that the interpreter sees signals (_groups.py).
+ * The rows of the operations on groups, which operations.c does, and GroupMember: one membership.
+ * It keeps its handle, and leaves when it goes.
  */
-#include "completions.h"
+#include "operations.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct member {
 	PyObject object;
@@ -15,99 +14,77 @@ struct member {
 	sar_member *m;
 };
 
-static PyObject *groups_done(int r)
-{
-	if (r < 0)
-		return python_fail(r, NULL);
-	Py_RETURN_NONE;
-}
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /* (name, op, dtype, count, members, flags, policy, switches or None) */
-PyObject *groups_create(PyObject *object, PyObject *args)
+static int group_create_read(struct call *c, PyObject *args)
 {
-	struct handle *self = (struct handle *)object;
-	sar_group_spec spec = {0};
+	sar_group_spec *spec = &c->spec;
 	unsigned long long count;
-	const char *name;
-	if (!PyArg_ParseTuple(args, "sIIKIIsz", &name, &spec.op, &spec.dtype, &count, &spec.members,
-			      &spec.flags, &spec.policy, &spec.switches) ||
-	    handle_open(self) < 0)
-		return NULL;
-	spec.count = count;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_create(self->s, name, &spec);
-	PYTHON_WAIT_END(r < 0)
-	return groups_done(r);
-}
-
-PyObject *groups_remove(PyObject *object, PyObject *args)
-{
-	struct handle *self = (struct handle *)object;
-	const char *name;
-	if (!PyArg_ParseTuple(args, "s", &name) || handle_open(self) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_remove(self->s, name);
-	PYTHON_WAIT_END(r < 0)
-	return groups_done(r);
-}
-
-/* (name, policy): its version */
-PyObject *groups_policy(PyObject *object, PyObject *args)
-{
-	struct handle *self = (struct handle *)object;
-	const char *name, *policy;
-	uint64_t version = 0;
-	if (!PyArg_ParseTuple(args, "ss", &name, &policy) || handle_open(self) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_policy(self->s, name, policy, &version);
-	PYTHON_WAIT_END(r < 0)
-	return r < 0 ? python_fail(r, NULL) : PyLong_FromUnsignedLongLong(version);
-}
-
-PyObject *groups_explain(PyObject *object, PyObject *args)
-{
-	struct handle *self = (struct handle *)object;
-	char table[SAR_POLICY_TABLE_MAX];
-	const char *policy;
-	if (!PyArg_ParseTuple(args, "s", &policy) || handle_open(self) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_policy_explain(self->s, policy, table);
-	PYTHON_WAIT_END(r < 0)
-	return r < 0 ? python_fail(r, NULL) : PyUnicode_FromString(table);
-}
-
-/* ---- what a group is --------------------------------------------------------------------------
- */
-
-struct pile { /* copies of what the callback is told */
-	sar_member_info *item;
-	size_t count, room;
-};
-
-static int groups_take(const sar_member_info *info, void *arg)
-{
-	struct pile *pile = arg;
-	if (pile->count == pile->room) {
-		size_t room = pile->room ? 2 * pile->room : 64;
-		sar_member_info *more = realloc(pile->item, room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		pile->item = more;
-		pile->room = room;
-	}
-	pile->item[pile->count++] = *info;
+	if (!PyArg_ParseTuple(args, "sIIKIIsz", &c->text, &spec->op, &spec->dtype, &count,
+			      &spec->members, &spec->flags, &spec->policy, &spec->switches))
+		return -1;
+	spec->count = count;
 	return 0;
 }
 
-static PyObject *groups_member_info(const sar_member_info *m)
+static int group_create_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
+	return sar_submit_group_create(q, c->text, &c->spec, ticket);
+}
+
+const struct operation operation_group_create = {.read = group_create_read,
+						 .submit = group_create_submit};
+
+/* (name) */
+static int group_read(struct call *c, PyObject *args)
+{
+	return PyArg_ParseTuple(args, "s", &c->text) ? 0 : -1;
+}
+
+static int group_remove_submit(sar_queue *q, struct call *c, uint64_t ticket)
+{
+	return sar_submit_group_remove(q, c->text, ticket);
+}
+
+const struct operation operation_group_remove = {.read = group_read, .submit = group_remove_submit};
+
+static PyObject *group_value(struct call *c, const sar_completion *end)
+{
+	return PyLong_FromUnsignedLongLong(end->value);
+}
+
+/* (name, policy): its version */
+static int group_policy_read(struct call *c, PyObject *args)
+{
+	return PyArg_ParseTuple(args, "ss", &c->text, &c->more) ? 0 : -1;
+}
+
+static int group_policy_submit(sar_queue *q, struct call *c, uint64_t ticket)
+{
+	return sar_submit_group_policy(q, c->text, c->more, ticket);
+}
+
+const struct operation operation_group_policy = {
+	.read = group_policy_read, .submit = group_policy_submit, .result = group_value};
+
+static int group_explain_wait(struct call *c)
+{
+	c->pile.item = malloc(SAR_POLICY_TABLE_MAX);
+	return c->pile.item ? sar_policy_explain(c->handle->s, c->text, c->pile.item) : -ENOMEM;
+}
+
+static PyObject *group_explain_result(struct call *c, const sar_completion *end)
+{
+	return PyUnicode_FromString(c->pile.item);
+}
+
+const struct operation operation_policy_explain = {
+	.read = group_read, .wait = group_explain_wait, .result = group_explain_result};
+
+static PyObject *groups_member_info(const void *item)
+{
+	const sar_member_info *m = item;
 	return Py_BuildValue(
 		"{sKsKsKsKsKsKsKsIsOss}", "member", (unsigned long long)m->member, "clock",
 		(unsigned long long)m->clock, "round", (unsigned long long)m->round, "waiting_ns",
@@ -116,41 +93,31 @@ static PyObject *groups_member_info(const sar_member_info *m)
 		"node", m->node, "waits", m->waits ? Py_True : Py_False, "cohort", m->cohort);
 }
 
-static PyObject *groups_staleness(const sar_group_info *info)
+static PyObject *groups_number(const void *number)
 {
-	PyObject *list = PyList_New(0);
-	for (int i = 0; list && i < SAR_STALENESS; i++) {
-		PyObject *one = PyLong_FromUnsignedLongLong(info->staleness[i]);
-		if (!one || PyList_Append(list, one) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(one);
-	}
-	return list;
+	return PyLong_FromUnsignedLongLong(*(const uint64_t *)number);
 }
 
-/* ["10.0.0.1", ...] */
+/* "10.0.0.1" */
+static PyObject *groups_switch(const void *ip)
+{
+	const uint8_t *part = ip;
+	return PyUnicode_FromFormat("%u.%u.%u.%u", part[0], part[1], part[2], part[3]);
+}
+
 static PyObject *groups_switches(const sar_group_info *info)
 {
-	PyObject *list = PyList_New(0);
-	for (int i = 0; list && i < SAR_SWITCHES_MAX && info->switches[i][0]; i++) {
-		const uint8_t *ip = info->switches[i];
-		PyObject *one = PyUnicode_FromFormat("%u.%u.%u.%u", ip[0], ip[1], ip[2], ip[3]);
-		if (!one || PyList_Append(list, one) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(one);
-	}
-	return list;
+	size_t count = 0;
+	while (count < SAR_SWITCHES_MAX && info->switches[count][0])
+		count++;
+	return operations_list(info->switches, count, sizeof(info->switches[0]), groups_switch);
 }
 
-PyObject *groups_described(const sar_group_info *i, const sar_member_info *member, size_t count)
+static PyObject *groups_described(struct call *c, const sar_completion *end)
 {
-	PyObject *members = PyList_New(0);
-	for (size_t k = 0; members && k < count; k++) {
-		PyObject *one = groups_member_info(&member[k]);
-		if (!one || PyList_Append(members, one) < 0)
-			Py_CLEAR(members);
-		Py_XDECREF(one);
-	}
+	const sar_group_info *i = &c->group;
+	PyObject *members =
+		operations_list(c->members, end->value, sizeof(*c->members), groups_member_info);
 	if (!members)
 		return NULL;
 	return Py_BuildValue(
@@ -164,66 +131,56 @@ PyObject *groups_described(const sar_group_info *i, const sar_member_info *membe
 		(unsigned long long)i->waiting_ns, "switched", (unsigned long long)i->switched,
 		"fallen", (unsigned long long)i->fallen, "gone_first",
 		(unsigned long long)i->gone_first, "gone_last", (unsigned long long)i->gone_last,
-		"policy", i->policy, "table", i->table, "staleness", groups_staleness(i),
+		"policy", i->policy, "table", i->table, "staleness",
+		operations_list(i->staleness, SAR_STALENESS, sizeof(uint64_t), groups_number),
 		"switches", groups_switches(i), "members", members);
 }
 
-PyObject *groups_info(PyObject *object, PyObject *args)
+static int group_info_read(struct call *c, PyObject *args)
 {
-	struct handle *self = (struct handle *)object;
-	struct pile pile = {0};
-	sar_group_info info;
-	const char *name;
-	if (!PyArg_ParseTuple(args, "s", &name) || handle_open(self) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_info_get(self->s, name, &info, groups_take, &pile);
-	PYTHON_WAIT_END(r < 0)
-	PyObject *out =
-		r < 0 ? python_fail(r, NULL) : groups_described(&info, pile.item, pile.count);
-	free(pile.item);
-	return out;
+	c->members = operations_room(SAR_GROUP_MEMBERS, sizeof(*c->members));
+	return c->members ? group_read(c, args) : -1;
 }
 
-/* ---- members ----------------------------------------------------------------------------------
- */
+static int group_info_submit(sar_queue *q, struct call *c, uint64_t ticket)
+{
+	return sar_submit_group_info(q, c->text, &c->group, c->members, SAR_GROUP_MEMBERS, ticket);
+}
 
-static void groups_leave(void *m)
+const struct operation operation_group_info = {
+	.read = group_info_read, .submit = group_info_submit, .result = groups_described};
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+static void member_leave(void *m)
 {
 	sar_group_leave(m);
 }
 
-PyObject *groups_made(struct handle *handle, sar_member *m)
+static PyObject *member_new(struct call *c, const sar_completion *end)
 {
-	PyTypeObject *type = (PyTypeObject *)handle->member;
+	PyTypeObject *type = (PyTypeObject *)c->handle->member;
 	struct member *made = (struct member *)PyType_GenericAlloc(type, 0);
 	if (!made) {
-		python_end_soon(groups_leave, m);
+		python_end_soon(member_leave, c->joined);
 		return NULL;
 	}
-	Py_INCREF(handle);
-	made->handle = handle;
-	made->m = m;
+	Py_INCREF(c->handle);
+	made->handle = c->handle;
+	made->m = c->joined;
 	return (PyObject *)made;
 }
 
-/* (name, cohort or None) */
-PyObject *groups_join(PyObject *object, PyObject *args)
+static void member_dealloc(PyObject *object)
 {
-	struct handle *self = (struct handle *)object;
-	const char *name, *cohort;
-	sar_member *m = NULL;
-	if (!PyArg_ParseTuple(args, "sz", &name, &cohort) || handle_open(self) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_join(self->s, name, cohort, &m);
-	PYTHON_WAIT_END(r < 0)
-	return r < 0 ? python_fail(r, NULL) : groups_made(self, m);
+	struct member *self = (struct member *)object;
+	if (self->m)
+		python_end_soon(member_leave, self->m);
+	Py_XDECREF((PyObject *)self->handle);
+	python_free(object);
 }
 
-static int group_member_open(const struct member *self)
+static int member_open(const struct member *self)
 {
 	if (!self->m) {
 		PyErr_SetString(PyExc_ValueError, "the member has left: join again");
@@ -232,151 +189,175 @@ static int group_member_open(const struct member *self)
 	return handle_open(self->handle);
 }
 
-sar_member *groups_member(PyObject *member)
+/* (name, cohort or None) */
+static int member_join_read(struct call *c, PyObject *args)
+{
+	return PyArg_ParseTuple(args, "sz", &c->text, &c->more) ? 0 : -1;
+}
+
+static int member_join_submit(sar_queue *q, struct call *c, uint64_t ticket)
+{
+	return sar_submit_group_join(q, c->text, c->more, &c->joined, ticket);
+}
+
+static int member_join_wait(struct call *c)
+{
+	return sar_group_join(c->handle->s, c->text, c->more, &c->joined);
+}
+
+const struct operation operation_group_join = {.read = member_join_read,
+					       .submit = member_join_submit,
+					       .wait = member_join_wait,
+					       .result = member_new};
+
+/* One that has not left, and is kept until the end. */
+static int member_used(struct call *c, PyObject *member)
 {
 	struct member *self = (struct member *)member;
-	return group_member_open(self) < 0 ? NULL : self->m;
+	if (!PyObject_TypeCheck(member, (PyTypeObject *)c->handle->member)) {
+		PyErr_SetString(PyExc_TypeError, "no member of a group");
+		return -1;
+	}
+	if (member_open(self) < 0)
+		return -1;
+	Py_INCREF(member);
+	c->used = member;
+	c->member = self->m;
+	return 0;
 }
 
-void groups_left(PyObject *member)
+/* (member) */
+static int member_leave_read(struct call *c, PyObject *args)
 {
-	((struct member *)member)->m = NULL;
+	PyObject *member;
+	return PyArg_ParseTuple(args, "O", &member) ? member_used(c, member) : -1;
 }
 
-static PyObject *group_member_leave(PyObject *object, PyObject *none)
+/* The member is C's. */
+static int member_leave_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
-	struct member *self = (struct member *)object;
-	sar_member *m = self->m;
-	if (!m)
-		Py_RETURN_NONE;
-	self->m = NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_leave(m);
-	PYTHON_WAIT_END(r < 0)
-	return groups_done(r);
+	int r = sar_submit_group_leave(q, c->member, ticket);
+	if (r == 0)
+		((struct member *)c->used)->m = NULL;
+	return r;
 }
 
-static void group_member_dealloc(PyObject *object)
+static int member_leave_wait(struct call *c)
 {
-	struct member *self = (struct member *)object;
-	if (self->m)
-		python_end_soon(groups_leave, self->m);
-	Py_XDECREF((PyObject *)self->handle);
-	python_free(object);
+	((struct member *)c->used)->m = NULL;
+	return sar_group_leave(c->member);
 }
 
-static PyObject *group_member_push(PyObject *object, PyObject *source)
+const struct operation operation_group_leave = {
+	.read = member_leave_read, .submit = member_leave_submit, .wait = member_leave_wait};
+
+/* (member, data): the clock */
+static int member_push_read(struct call *c, PyObject *args)
 {
-	struct member *self = (struct member *)object;
-	struct python_buffer data;
-	if (group_member_open(self) < 0 || PyObject_GetBuffer(source, &data, 0) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_push(self->m, data.data, (uint64_t)data.bytes);
-	PYTHON_WAIT_END(r < 0)
-	PyBuffer_Release(&data);
-	return groups_done(r);
+	PyObject *member, *data;
+	if (!PyArg_ParseTuple(args, "OO", &member, &data) || member_used(c, member) < 0)
+		return -1;
+	return PyObject_GetBuffer(data, &c->data, 0);
 }
 
-PyObject *groups_pulled(struct handle *handle, const sar_group_result *result, sar_buffer *buffer)
+static int member_push_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
+	return sar_submit_group_push(q, c->member, c->data.data, (uint64_t)c->data.bytes, ticket);
+}
+
+const struct operation operation_group_push = {
+	.read = member_push_read, .submit = member_push_submit, .result = group_value};
+
+/* (member, timeout_ns): (View or None, round, attempt, version, through) */
+static int member_pull_read(struct call *c, PyObject *args)
+{
+	PyObject *member;
+	return PyArg_ParseTuple(args, "OL", &member, &c->timeout_ns) ? member_used(c, member) : -1;
+}
+
+static int member_pull_submit(sar_queue *q, struct call *c, uint64_t ticket)
+{
+	return sar_submit_group_pull(q, c->member, c->timeout_ns, &c->pulled, ticket);
+}
+
+static PyObject *member_pull_result(struct call *c, const sar_completion *end)
+{
+	const sar_group_result *result = &c->pulled;
+	sar_buffer buffer = end->buffer;
 	PyObject *view = Py_None;
 	if (result->round)
-		view = view_new(handle, buffer);
+		view = view_new(c->handle, &buffer);
 	else
 		Py_INCREF(view);
 	if (!view) {
-		sar_release(handle->s, buffer);
+		sar_release(c->handle->s, &buffer);
 		return NULL;
 	}
 	return Py_BuildValue("NKIKI", view, (unsigned long long)result->round, result->attempt,
 			     (unsigned long long)result->version, result->through);
 }
 
-/* pull(timeout_ns): (View or None, round, attempt, version, through) */
-static PyObject *group_member_pull(PyObject *object, PyObject *args)
+const struct operation operation_group_pull = {
+	.read = member_pull_read, .submit = member_pull_submit, .result = member_pull_result};
+
+/* (member, round, attempt): [(member, clock, staleness, node)] */
+static int member_contributors_read(struct call *c, PyObject *args)
+{
+	PyObject *member;
+	if (!PyArg_ParseTuple(args, "OKI", &member, &c->number, &c->pulled.attempt) ||
+	    member_used(c, member) < 0)
+		return -1;
+	c->pulled.round = c->number;
+	c->contributors = operations_room(SAR_SOURCES_MAX, sizeof(*c->contributors));
+	return c->contributors ? 0 : -1;
+}
+
+static int member_contributors_submit(sar_queue *q, struct call *c, uint64_t ticket)
+{
+	return sar_submit_group_contributors(q, c->member, &c->pulled, c->contributors,
+					     SAR_SOURCES_MAX, ticket);
+}
+
+static PyObject *member_contributor(const void *item)
+{
+	const sar_contributor *who = item;
+	return Py_BuildValue("KKKI", (unsigned long long)who->member,
+			     (unsigned long long)who->clock, (unsigned long long)who->staleness,
+			     who->node);
+}
+
+static PyObject *member_contributors_result(struct call *c, const sar_completion *end)
+{
+	size_t count = end->result < SAR_SOURCES_MAX ? (size_t)end->result : SAR_SOURCES_MAX;
+	return operations_list(c->contributors, count, sizeof(*c->contributors),
+			       member_contributor);
+}
+
+const struct operation operation_group_contributors = {.read = member_contributors_read,
+						       .submit = member_contributors_submit,
+						       .result = member_contributors_result};
+
+static PyObject *member_number(PyObject *object, void *none)
 {
 	struct member *self = (struct member *)object;
-	sar_group_result result;
-	long long timeout_ns;
-	if (!PyArg_ParseTuple(args, "L", &timeout_ns) || group_member_open(self) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_pull(self->m, timeout_ns, &result);
-	PYTHON_WAIT_END(r < 0)
-	if (r < 0)
-		return python_fail(r, NULL);
-	return groups_pulled(self->handle, &result, &result.buffer);
+	return member_open(self) < 0 ? NULL
+				     : PyLong_FromUnsignedLongLong(sar_member_number(self->m));
 }
 
-PyObject *groups_contributors(const sar_contributor *who, int count)
-{
-	PyObject *list = PyList_New(0);
-	for (int i = 0; list && i < count && i < SAR_SOURCES_MAX; i++) {
-		PyObject *one = Py_BuildValue("KKKI", (unsigned long long)who[i].member,
-					      (unsigned long long)who[i].clock,
-					      (unsigned long long)who[i].staleness, who[i].node);
-		if (!one || PyList_Append(list, one) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(one);
-	}
-	return list;
-}
-
-/* contributors(round, attempt): [(member, clock, staleness, node)] */
-static PyObject *group_member_contributors(PyObject *object, PyObject *args)
+static PyObject *member_clock(PyObject *object, void *none)
 {
 	struct member *self = (struct member *)object;
-	sar_group_result result = {0};
-	unsigned long long round;
-	if (!PyArg_ParseTuple(args, "KI", &round, &result.attempt) || group_member_open(self) < 0)
-		return NULL;
-	result.round = round;
-	sar_contributor *who = calloc(SAR_SOURCES_MAX, sizeof(*who));
-	if (!who)
-		return PyErr_NoMemory();
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_group_contributors(self->m, &result, who, SAR_SOURCES_MAX);
-	PYTHON_WAIT_END(r < 0)
-	PyObject *list = r < 0 ? python_fail(r, NULL) : groups_contributors(who, r);
-	free(who);
-	return list;
+	return member_open(self) < 0 ? NULL
+				     : PyLong_FromUnsignedLongLong(sar_member_clock(self->m));
 }
 
-static PyObject *group_member_number(PyObject *object, void *none)
-{
-	struct member *self = (struct member *)object;
-	return group_member_open(self) < 0
-		       ? NULL
-		       : PyLong_FromUnsignedLongLong(sar_member_number(self->m));
-}
-
-static PyObject *group_member_clock(PyObject *object, void *none)
-{
-	struct member *self = (struct member *)object;
-	return group_member_open(self) < 0 ? NULL
-					   : PyLong_FromUnsignedLongLong(sar_member_clock(self->m));
-}
-
-static PyMethodDef member_methods[] = {
-	{"push", group_member_push, METH_O, NULL},
-	{"pull", group_member_pull, METH_VARARGS, NULL},
-	{"contributors", group_member_contributors, METH_VARARGS, NULL},
-	{"leave", group_member_leave, METH_NOARGS, NULL},
-	{0},
-};
 static PyGetSetDef member_fields[] = {
-	{"number", group_member_number, NULL, NULL, NULL},
-	{"clock", group_member_clock, NULL, NULL, NULL},
+	{"number", member_number, NULL, NULL, NULL},
+	{"clock", member_clock, NULL, NULL, NULL},
 	{0},
 };
 static PyType_Slot member_slots[] = {
-	{Py_tp_dealloc, group_member_dealloc},
-	{Py_tp_methods, member_methods},
+	{Py_tp_dealloc, member_dealloc},
 	{Py_tp_getset, member_fields},
 	{Py_tp_new, python_not_made},
 	{0},

@@ -4,7 +4,7 @@
  * closed when the last of them has gone; end() only ends waits and refuses new calls.
  * A call keeps nothing of the interpreter while it waits.
  */
-#include "python.h"
+#include "operations.h"
 
 #include <errno.h>
 #include "api/get.h"
@@ -108,115 +108,23 @@ static PyObject *handle_check_open(PyObject *object, PyObject *none)
 	Py_RETURN_NONE;
 }
 
-int python_meta(PyObject *given, sar_put_options *out)
-{
-	char *bytes;
-	Py_ssize_t length;
-	*out = (sar_put_options){.size = sizeof(*out)};
-	if (given == Py_None)
-		return 0;
-	if (PyBytes_AsStringAndSize(given, &bytes, &length) < 0)
-		return -1;
-	out->meta = bytes;
-	out->meta_bytes = (size_t)length;
-	return 0;
-}
-
-/* put(name, data, label=None, meta=None): label names in lists what is put by an id; meta are the
- * bytes of its metadata. */
-static PyObject *handle_put(PyObject *object, PyObject *args)
-{
-	struct handle *self = (struct handle *)object;
-	struct python_name name, label = {0};
-	struct python_buffer data;
-	PyObject *given, *source, *labelled = Py_None, *meta = Py_None;
-	sar_put_options options;
-	if (!PyArg_ParseTuple(args, "OO|OO", &given, &source, &labelled, &meta) ||
-	    handle_open(self) < 0 || python_meta(meta, &options) < 0 ||
-	    python_name(given, &name) < 0)
-		return NULL;
-	int r = labelled == Py_None ? 0 : python_name(labelled, &label);
-	if (r == 0 && PyObject_GetBuffer(source, &data, 0) == 0) {
-		PYTHON_WAIT_BEGIN
-		r = sar_put_with(self->s, name.id, label.text ? label.text : name.text, data.data,
-				 (uint64_t)data.bytes, &options);
-		PYTHON_WAIT_END(r < 0)
-		if (r < 0)
-			python_fail(r, label.text ? &label : &name);
-		PyBuffer_Release(&data);
+#define HANDLE_WAIT(name)                                                                  \
+	static PyObject *handle_##name(PyObject *self, PyObject *args, PyObject *keywords) \
+	{                                                                                  \
+		return operations_wait(&operation_##name, self, args, keywords);           \
 	}
-	python_name_end(&label);
-	python_name_end(&name);
-	return PyErr_Occurred() ? NULL : (Py_INCREF(Py_None), Py_None);
-}
+OPERATIONS_QUEUED(HANDLE_WAIT)
+OPERATIONS_CALLED(HANDLE_WAIT)
 
-/* create(name, size, meta=None) */
-static PyObject *handle_create(PyObject *object, PyObject *args)
-{
-	struct handle *self = (struct handle *)object;
-	struct python_name name;
-	sar_buffer buffer = {0};
-	PyObject *given, *creation = NULL, *meta = Py_None;
-	sar_put_options options;
-	unsigned long long size;
-	if (!PyArg_ParseTuple(args, "OK|O", &given, &size, &meta) || handle_open(self) < 0 ||
-	    python_meta(meta, &options) < 0 || python_name(given, &name) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_create_with(self->s, name.id, name.text, size, &options, &buffer);
-	PYTHON_WAIT_END(r < 0)
-	if (r < 0)
-		python_fail(r, &name);
-	else if (!(creation = creation_new(self, &buffer)))
-		sar_abort(self->s, &buffer);
-	python_name_end(&name);
-	return creation;
-}
-
-static PyObject *handle_delete(PyObject *object, PyObject *given)
-{
-	struct handle *self = (struct handle *)object;
-	struct python_name name;
-	if (handle_open(self) < 0 || python_name(given, &name) < 0)
-		return NULL;
-	int r;
-	PYTHON_WAIT_BEGIN
-	r = sar_delete(self->s, name.id);
-	PYTHON_WAIT_END(r < 0)
-	if (r < 0)
-		python_fail(r, &name);
-	python_name_end(&name);
-	return r < 0 ? NULL : (Py_INCREF(Py_None), Py_None);
-}
-
+#define HANDLE_METHOD(name) \
+	{#name, (PyCFunction)(void (*)(void))handle_##name, METH_VARARGS | METH_KEYWORDS, NULL},
 static PyMethodDef handle_methods[] = {
+	OPERATIONS_QUEUED(HANDLE_METHOD) OPERATIONS_CALLED(HANDLE_METHOD)
+	/* and what is no operation */
 	{"check", handle_check_open, METH_NOARGS, NULL},
 	{"end", handle_end, METH_NOARGS, NULL},
 	{"queue", completions_new, METH_VARARGS, NULL},
 	{"here", handle_here, METH_O, NULL},
-	{"put", handle_put, METH_VARARGS, NULL},
-	{"create", handle_create, METH_VARARGS, NULL},
-	{"delete", handle_delete, METH_O, NULL},
-	{"reduce", handle_reduce, METH_VARARGS, NULL},
-	{"reduce_sources", handle_reduce_sources, METH_VARARGS, NULL},
-	{"reduce_progress", handle_reduce_progress, METH_VARARGS, NULL},
-	{"info", handle_info, METH_O, NULL},
-	{"list", handle_list, METH_O, NULL},
-	{"lease", leases_open, METH_VARARGS, NULL},
-	{"lease_end", leases_end, METH_VARARGS, NULL},
-	{"use_lease", leases_use, METH_VARARGS, NULL},
-	{"hold", leases_hold, METH_VARARGS, NULL},
-	{"drop", leases_drop, METH_VARARGS, NULL},
-	{"expire", leases_expire, METH_VARARGS, NULL},
-	{"group_create", groups_create, METH_VARARGS, NULL},
-	{"group_remove", groups_remove, METH_VARARGS, NULL},
-	{"group_policy", groups_policy, METH_VARARGS, NULL},
-	{"group_info", groups_info, METH_VARARGS, NULL},
-	{"group_join", groups_join, METH_VARARGS, NULL},
-	{"policy_explain", groups_explain, METH_VARARGS, NULL},
-	{"nodes", handle_nodes, METH_NOARGS, NULL},
-	{"waits_for", handle_waits_for, METH_O, NULL},
 	{0},
 };
 

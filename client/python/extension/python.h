@@ -111,48 +111,8 @@ struct handle {
 int handle_add(PyObject *module);
 /* Raises Closed when the node is closed: -1. */
 int handle_open(const struct handle *self);
-/* Metadata of a put: bytes, which must live as long as out is used, or None. -1 with an exception.
- */
-int python_meta(PyObject *given, sar_put_options *out);
-/* The ids of a list of names, to be freed. NULL with an exception. */
-sar_id *handle_ids(PyObject *names, Py_ssize_t *count);
-/* (target, sources, op, dtype, num, flags, timeout_ns, min, deadline_ns): what a reduce is asked
- * with. */
-struct reduce_request {
-	struct python_name target;
-	sar_id *ids; /* to be freed */
-	unsigned count;
-	sar_reduction how;
-	long long timeout_ns;
-};
-int reduce_request(PyObject *args, struct reduce_request *out);
-void reduce_request_end(struct reduce_request *request);
-PyObject *python_info(const sar_info *info);
-/* handle_calls.c: the methods that answer with numbers and lists. */
-PyObject *handle_reduce(PyObject *self, PyObject *args);
-PyObject *handle_reduce_sources(PyObject *self, PyObject *args);
-PyObject *handle_reduce_progress(PyObject *self, PyObject *args);
-PyObject *handle_info(PyObject *self, PyObject *name);
-PyObject *handle_list(PyObject *self, PyObject *prefix);
-PyObject *handle_nodes(PyObject *self, PyObject *none);
-PyObject *handle_waits_for(PyObject *self, PyObject *name);
-
-/* leases.c */
-PyObject *leases_open(PyObject *self, PyObject *args);
-PyObject *leases_end(PyObject *self, PyObject *args);
-PyObject *leases_use(PyObject *self, PyObject *args);
-PyObject *leases_hold(PyObject *self, PyObject *args);
-PyObject *leases_drop(PyObject *self, PyObject *args);
-PyObject *leases_expire(PyObject *self, PyObject *args);
-
-/* groups.c */
+/* groups.c: the type GroupMember. */
 PyObject *groups_add(PyObject *module);
-PyObject *groups_create(PyObject *self, PyObject *args);
-PyObject *groups_remove(PyObject *self, PyObject *args);
-PyObject *groups_policy(PyObject *self, PyObject *args);
-PyObject *groups_explain(PyObject *self, PyObject *args);
-PyObject *groups_info(PyObject *self, PyObject *args);
-PyObject *groups_join(PyObject *self, PyObject *args);
 
 /* completions.c */
 int completions_add(PyObject *module);

@@ -42,7 +42,8 @@ from ._cluster import LocalCluster
 from ._communicator import Communicator
 from ._groups import Contributor, Group, GroupMember, Result
 from ._leases import Lease
-from ._node import Info, Member, Node, open
+from ._node import Node, open
+from ._results import Holder, Info, Member
 from ._refs import Ref, as_completed, wait
 from ._streams import Reader, Writer
 from ._watch import Event, Watch
@@ -51,7 +52,7 @@ __version__ = _sarissa.version
 
 __all__ = [
     "Busy", "Cancelled", "ClockAhead", "Closed", "Communicator", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
-    "Group", "GroupMember", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "LocalCluster", "Lost", "Member",
+    "Group", "GroupMember", "Holder", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "LocalCluster", "Lost", "Member",
     "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
     "Reader", "Ref", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
     "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "WaitWarning", "Watch", "Writer",

@@ -8,54 +8,50 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Type
 
 from . import _groups, _sarissa
+from . import _operations as operations
 from ._groups import Contributor
-from ._names import timeout_ns
+from ._operations import Steps, T
 
 if TYPE_CHECKING:
     from .aio import Node
 
 
-class Result:
+class Result(_groups.Pulled):
     """As sarissa.Result; members() is a coroutine."""
 
-    def __init__(self, member: GroupMember, view: _sarissa.View, round: int, attempt: int, version: int,
-                 through: int) -> None:
-        self._member, self._attempt = member, attempt
-        self.round, self.version, self.through = round, version, bool(through)
-        self.array: Any = _groups.as_array(view, member.group.dtype)
-
     async def members(self) -> List[Contributor]:
-        raw = await self._member._do("group_contributors", self.round, self._attempt)
+        raw = await self._member._run(operations.group_contributors(self._member._joined(), self.round, self._attempt))
         return [Contributor(*one) for one in raw]
 
 
 class GroupMember(_groups.Membership):
     """Made by Group.join(). With `async with` it leaves with the block."""
 
+    group: Group
+
     def __init__(self, group: Group, member: _sarissa.GroupMember) -> None:
-        self.group = group
-        self._member = member
+        super().__init__(group, member)
         self._turn = asyncio.Lock()
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def _do(self, operation: str, *arguments: Any) -> Any:
+    async def _run(self, steps: Steps[T]) -> T:
         async with self._turn:
             await self._idle.wait()
-            return await self.group._node._do(operation, self._joined(), *arguments, ended=self._idle)
+            return await self.group._node._run(steps, self._idle)
 
     async def push(self, array: Any) -> None:
         """Contributes for the next clock. A push whose task is cancelled may count."""
-        await self._do("group_push", _groups.contribution(array, self.group.dtype))
+        await self._run(operations.group_push(self._joined(), _groups.contribution(array, self.group.dtype)))
 
     async def pull(self, timeout: Optional[float] = None) -> Optional[Result]:
         """Waits until the policy lets this member go on; None: there is no result yet."""
-        view, round, attempt, version, through = await self._do("group_pull", timeout_ns(timeout))
-        return None if view is None else Result(self, view, round, attempt, version, through)
+        view, *about = await self._run(operations.group_pull(self._joined(), timeout))
+        return None if view is None else Result(self, view, *about)
 
     async def leave(self) -> None:
         if self._member is not None:
-            await self._do("group_leave")
+            await self._run(operations.group_leave(self._member))
             self._member = None
 
     async def __aenter__(self) -> GroupMember:
@@ -65,23 +61,19 @@ class GroupMember(_groups.Membership):
         await self.leave()
 
 
-class Group:
+class Group(_groups.Described):
     """Made by Node.create_group() and Node.group()."""
 
-    def __init__(self, node: Node, name: str, described: Dict[str, Any]) -> None:
-        self._node, self.name = node, name
-        self.dtype = _groups.dtype_named(described["dtype"])
-        self.count: int = described["count"]
+    _node: Node
 
     async def join(self, cohort: Optional[str] = None) -> GroupMember:
-        return GroupMember(self, await self._node._do("group_join", self.name, cohort))
+        return GroupMember(self, await self._node._run(operations.group_join(self.name, cohort)))
 
     async def policy(self, text: str) -> int:
-        return int(await self._node._do("group_policy", self.name, text))
+        return await self._node._run(operations.group_policy(self.name, text))
 
     async def info(self) -> Dict[str, Any]:
-        described: Dict[str, Any] = await self._node._do("group_info", self.name)
-        return described
+        return await self._node._run(operations.group_info(self.name))
 
     async def remove(self) -> None:
-        await self._node._do("group_remove", self.name)
+        await self._node._run(operations.group_remove(self.name))

@@ -47,11 +47,6 @@ class OneRoom(Room):
         return self._enter()[0][0].handle
 
 
-class Rooms(Room):
-    def __enter__(self) -> List[Tuple[_sarissa.Handle, int]]:
-        return [(one.handle, count) for one, count in self._enter()]
-
-
 class Connections:
     """Any thread. The first one serves all calls that bring no view."""
 
@@ -84,18 +79,6 @@ class Connections:
         def find() -> Optional[Taken]:
             return next(([(one, count)] for one in self._all() if one.room >= count), None)
         return OneRoom(self, find)
-
-    def rooms(self, count: int) -> Rooms:
-        """Of several, for so many views together."""
-        def find() -> Optional[Taken]:
-            found, left = [], count
-            for one in self._all():
-                room = min(one.room, left)
-                if room > 0:
-                    found.append((one, room))
-                    left -= room
-            return found if left == 0 else None
-        return Rooms(self, find)
 
     def take(self, find: Callable[[], Optional[Taken]]) -> Taken:
         """What find says, after further connections have been opened where it says None."""

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import time
 import uuid
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
@@ -13,10 +13,10 @@ import distributed
 from . import _sarissa
 from ._dask_messages import current
 from ._dask_store import Store
-from ._errors import Error, Exists, TimedOut
+from ._errors import Error, Exists
 from ._names import dtype_of, op_of, timeout_ns
-from ._node import mine, reduce_request, shaped
-from ._waits import SLICE_NS, finish
+from ._operations import reduce_request
+from ._results import mine, shaped
 
 SOURCES_MAX = 1024
 REDUCE_S = 3600.0  # of a reduce without a timeout: so long it stays when all workers are killed
@@ -67,20 +67,9 @@ def _unless_forgotten() -> Callable[[], None]:
 
 def _reduced(handle: _sarissa.Handle, request: _sarissa.Reduce, look: Callable[[], None]) -> None:
     """Begins a reduce and waits for its end. It has begun already when an earlier worker had this task."""
-    try:
-        finish(handle, lambda queue: queue.reduce(0, request), 1, look)
-        return
-    except Exists:
-        target, late = request[0], time.monotonic() + request[6] / 1e9
-    while True:
-        look()
-        asked = time.monotonic()
-        try:
-            handle.reduce_sources(target, SLICE_NS)
-            return
-        except TimedOut:
-            if asked > late or time.monotonic() - asked < SLICE_NS / 1e9:
-                raise  # the reduce's own time
+    with contextlib.suppress(Exists):
+        handle.reduce(*request, look=look)
+    handle.reduce_sources(request[0], request[6], look=look)
 
 
 def _result(first: _Described, target: str, sources: List[str], op: str,
@@ -93,10 +82,10 @@ def _result(first: _Described, target: str, sources: List[str], op: str,
     handle = store.node._open()
     try:
         if everywhere:
-            view = finish(handle, lambda queue: queue.allreduce(0, request), 3, look)
+            view = handle.allreduce(*request, look=look)
         else:
             _reduced(handle, request, look)  # only what has ended is held; says why there is no result
-            view = finish(handle, lambda queue: queue.get(0, target, limit), 1, look)
+            view = handle.get(target, limit, look=look)
     except Forgotten:  # Dask would keep an exception, and with it the arguments
         _delete(target)
         return None

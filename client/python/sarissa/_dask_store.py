@@ -24,6 +24,8 @@ from typing import Any, Awaitable, Callable, Deque, Dict, List, Optional, Sequen
 
 from . import _node, _sarissa, aio
 from ._errors import Error, Lost, NoNode, NotFound, PartialError, StoreFull, TimedOut
+from ._names import timeout_ns
+from ._operations import Step
 
 VIEWS_MAX = 1000  # of one connection, which can have 1,024
 BROADCAST_S = 600.0
@@ -320,11 +322,12 @@ class Store:
         return thing
 
     async def _whole(self, node: aio.Node, ident: bytes, patience: float) -> _sarissa.View:
-        view: _sarissa.View = await self._patiently(node, ident, node._do("begin", ident, int(patience * 1e9)))
+        limit = timeout_ns(patience)
+        view: _sarissa.View = await self._patiently(node, ident, node._do(Step("begin", (ident, limit), 1)))
         while view.ready < view.nbytes:
             before = view.ready
             try:
-                await self._patiently(node, ident, node._do("wait_for", view, view.nbytes, int(patience * 1e9)))
+                await self._patiently(node, ident, node._do(Step("wait_for", (view, view.nbytes, limit))))
             except TimedOut:
                 if view.ready == before:
                     raise

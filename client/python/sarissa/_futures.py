@@ -13,10 +13,12 @@ import weakref
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import _arrays, _node, _objects, _sarissa
+from . import _arrays, _objects, _sarissa
+from . import _results as results
 from ._connections import Connections, OneRoom
 from ._errors import Closed
 from ._names import Name, timeout_ns
+from ._operations import reduce_request
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -210,7 +212,7 @@ def get_future(self: Node, name: Name, timeout: Optional[float] = None, raw: boo
     b'abc'
     """
     def convert(view: Any) -> Any:
-        return memoryview(view) if raw else _node.as_put(name, view)
+        return memoryview(view) if raw else results.as_put(name, view)
     return future_of(self, convert, "get", name, timeout_ns(timeout))
 
 
@@ -231,5 +233,5 @@ def put_future(self: Node, name: Name, data: Any) -> Future[Any]:
 def allreduce_future(self: Node, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
                      shape: Any = None, timeout: Optional[float] = None) -> Future[Any]:
     """allreduce() of sources that are put, or will be, as a future of the result."""
-    request = _node.reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
-    return future_of(self, lambda view: _node.summed(target, view, dtype, shape), "allreduce", request)
+    request = reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
+    return future_of(self, lambda view: results.summed(target, view, dtype, shape), "allreduce", *request)

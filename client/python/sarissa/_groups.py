@@ -10,12 +10,14 @@ policy of the group allows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Type
 
 from . import _arrays, _sarissa
+from . import _operations as operations
 from ._arrays import Meaning
 from ._connections import VIEWS_MAX
-from ._names import DTYPES, OURS, dtype_of, op_of, timeout_ns, unsigned
+from ._names import DTYPES, OURS, dtype_of
+from ._operations import Steps, T
 from ._types import item_bytes
 from ._waits import end_block
 
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
 # of the format of a buffer
 KINDS = {**dict.fromkeys("hilqn", "i"), **dict.fromkeys("HILQN", "u"), **dict.fromkeys("efd", "f")}
-TOTAL = 1
-RESULTS = {"round": 0, "total": TOTAL}
 
 
 def dtype_named(number: int) -> str:
@@ -61,15 +61,6 @@ def contribution(array: Any, dtype: str) -> Any:
     return array if given is None else given.in_c_order()
 
 
-def creation(name: str, dtype: Any, count: int, op: str, policy: str, members: int,
-             results: str, switch: Optional[str]) -> Tuple[str, int, int, int, int, int, str, Optional[str]]:
-    """The arguments of group_create."""
-    if results not in RESULTS:
-        raise ValueError(f"results={results!r}: use one of {', '.join(RESULTS)}")
-    return (name, op_of(op), DTYPES[dtype_of(dtype)], unsigned(count, 64), unsigned(members, 32),
-            RESULTS[results], policy, switch)
-
-
 class Contributor(NamedTuple):
     """A contribution in a result. staleness: how many clocks it was behind the newest."""
 
@@ -79,23 +70,26 @@ class Contributor(NamedTuple):
     node: int
 
 
-class Result:
+class Pulled:
     """What a pull has got: array (read-only, no copy), the round that it is of, the version of the
     policy that was in force, and whether a switch has made it."""
 
-    def __init__(self, member: GroupMember, view: _sarissa.View, round: int, attempt: int, version: int,
-                 through: int, dtype: str) -> None:
+    def __init__(self, member: Any, view: _sarissa.View, round: int, attempt: int, version: int, through: int) -> None:
         self._member, self._attempt = member, attempt
         self.round, self.version, self.through = round, version, bool(through)
-        self.array: Any = as_array(view, dtype)
-        self._members: Optional[List[Contributor]] = None
+        self.array: Any = as_array(view, member.group.dtype)
+
+
+class Result(Pulled):
+    __doc__ = Pulled.__doc__
+    _members: Optional[List[Contributor]] = None
 
     @property
     def members(self) -> List[Contributor]:
         """Exactly who is in the round, looked up when it is asked for first. NotFound: eight rounds
         came after this one, or all members have passed it."""
         if self._members is None:
-            raw = self._member._joined().contributors(self.round, self._attempt)
+            raw = self._member._run(operations.group_contributors(self._member._joined(), self.round, self._attempt))
             self._members = [Contributor(*one) for one in raw]
         return self._members
 
@@ -108,7 +102,9 @@ class Result:
 class Membership:
     """What members have in common, here and in aio: a place in a group until they leave."""
 
-    _member: Optional[_sarissa.GroupMember]
+    def __init__(self, group: Any, member: _sarissa.GroupMember) -> None:
+        self.group = group
+        self._member: Optional[_sarissa.GroupMember] = member
 
     def _joined(self) -> _sarissa.GroupMember:
         if self._member is None:
@@ -129,29 +125,27 @@ class Membership:
 class GroupMember(Membership):
     """Made by Group.join(). As a context manager it leaves with the block. For one thread at a time."""
 
-    def __init__(self, group: Group, cohort: Optional[str]) -> None:
-        self.group = group
-        self._member = group._node._open().group_join(group.name, cohort)
+    group: Group
+
+    def _run(self, steps: Steps[T]) -> T:
+        return self.group._node._run(steps)
 
     def push(self, array: Any) -> None:
         """Contributes for the next clock, without waiting for others. Late: the policy refuses it as
         its round has closed; nothing was counted: keep it, pull, and go on. Busy: pull first."""
-        self._joined().push(contribution(array, self.group.dtype))
+        self._run(operations.group_push(self._joined(), contribution(array, self.group.dtype)))
 
     def pull(self, timeout: Optional[float] = None) -> Optional[Result]:
         """Waits until the policy lets this member go on, and gets the newest result; None: there is
         none yet, and nothing was pushed."""
-        member = self._joined()
-        view, round, attempt, version, through = member.pull(timeout_ns(timeout))
-        if view is None:
-            return None
-        return Result(self, view, round, attempt, version, through, self.group.dtype)
+        view, *about = self._run(operations.group_pull(self._joined(), timeout))
+        return None if view is None else Result(self, view, *about)
 
     def leave(self) -> None:
         """What was pushed counts; nobody waits for this member any more."""
         member, self._member = self._member, None
         if member is not None:
-            member.leave()
+            self._run(operations.group_leave(member))
 
     def __enter__(self) -> GroupMember:
         return self
@@ -160,28 +154,33 @@ class GroupMember(Membership):
         end_block(self.leave, kind is not None)
 
 
-class Group:
-    """Made by Node.create_group() and Node.group()."""
+class Described:
+    """What groups have in common, here and in aio."""
 
-    def __init__(self, node: Node, name: str) -> None:
+    def __init__(self, node: Any, name: str, described: Dict[str, Any]) -> None:
         self._node, self.name = node, name
-        described = node._open().group_info(name)
         self.dtype = dtype_named(described["dtype"])
         self.count: int = described["count"]
 
+
+class Group(Described):
+    """Made by Node.create_group() and Node.group()."""
+
+    _node: Node
+
     def join(self, cohort: Optional[str] = None) -> GroupMember:
         """Becomes a member, at the group's clock. cohort: its row of the policy."""
-        return GroupMember(self, cohort)
+        return GroupMember(self, self._node._run(operations.group_join(self.name, cohort)))
 
     def policy(self, text: str) -> int:
         """Changes the policy while the group runs; returns its version."""
-        return int(self._node._open().group_policy(self.name, text))
+        return self._node._run(operations.group_policy(self.name, text))
 
     def info(self) -> Dict[str, Any]:
         """policy, table, version, round, clock, rounds, counted, late, refused, lost, waiting_ns,
         staleness (histogram: 0, 1, 2, 3, 4-7, 8-15, 16-31, more), members: a dictionary each."""
-        return self._node._open().group_info(self.name)
+        return self._node._run(operations.group_info(self.name))
 
     def remove(self) -> None:
         """Ends the group and deletes its objects."""
-        self._node._open().group_remove(self.name)
+        self._node._run(operations.group_remove(self.name))

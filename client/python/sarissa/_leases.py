@@ -6,18 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional, Type
 
+from . import _operations as operations
 from ._waits import end_block
 
 if TYPE_CHECKING:
     from ._names import Name
-    from ._node import Node, Shape
+    from ._node import Node
+    from ._results import Shape
     from ._streams import Writer
-
-
-def ttl_ns(seconds: float) -> int:
-    if not 0 < seconds < 3.2e8:
-        raise ValueError(f"a time to live of {seconds} s: use a positive time of up to ten years")
-    return max(1, int(seconds * 1e9))  # 0 is for ever
 
 
 class Lease:
@@ -30,11 +26,10 @@ class Lease:
     1
     """
 
-    def __init__(self, node: Node, maker: Node, name: Optional[str], ttl: float) -> None:
+    def __init__(self, node: Node, maker: Node, number: int, name: Optional[str], ttl: float) -> None:
         self._node, self._maker = node, maker
-        self.name, self.ttl = name, ttl
-        self.number: int = node._open().lease(name, ttl_ns(ttl))
-        maker._connections.use_lease(self.number)
+        self.name, self.ttl, self.number = name, ttl, number
+        maker._connections.use_lease(number)
 
     def put(self, name: Name, data: Any) -> None:
         """Node.put of an object that the lease holds from its first moment on."""
@@ -47,16 +42,16 @@ class Lease:
 
     def hold(self, name: Name) -> None:
         """Holds an object that exists."""
-        self._node._open().hold(self.number, name)
+        self._node._run(operations.hold(self.number, name))
 
     def drop(self, name: Name) -> None:
         """Lets it go. It is deleted everywhere unless another lease holds it."""
-        self._node._open().drop(self.number, name)
+        self._node._run(operations.drop(self.number, name))
 
     def end(self) -> None:
         """Now. What no other lease holds is being deleted when this returns."""
         try:
-            self._node._open().lease_end(self.number)
+            self._node._run(operations.lease_end(self.number))
         finally:
             self._maker.close()
 

@@ -12,19 +12,15 @@ little-endian:
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import pickle
 import struct
-from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Sequence, Tuple
 
-from ._errors import Exists, NotFound, NotPickled
-from ._leases import ttl_ns
-from ._streams import Writer
+from ._errors import NotPickled
 
 if TYPE_CHECKING:
     from ._names import Name
-    from ._node import Node
 
 MAGIC, VERSION, ALIGN = b"SARPKL5\0", 1, 64
 HEAD = struct.Struct("<8sIIQ")
@@ -110,43 +106,3 @@ def value_of(name: Name, memory: memoryview) -> Any:
         raise refuse(name, f"has {memory.nbytes} bytes, and its head says {found.size}: it is damaged")
     begin, end = found.pickle
     return pickle.loads(memory[begin:end], buffers=[memory[begin:end] for begin, end in found.buffers])
-
-
-def put_object(self: Node, name: Name, value: Any, ttl: Optional[float] = None) -> None:
-    """Stores any object that pickle takes. What has a buffer of its own in the pickle's protocol 5, such as
-    arrays of numpy at any depth, is copied once, into the store. One of that name with the same bytes may
-    exist already; with others: FileExistsError. ttl: expire() so many seconds from now.
-
-    >>> node.put_object("model", {"weights": numpy.ones(3), "step": 7})
-    >>> node.get_object("model")["weights"].tolist()
-    [1.0, 1.0, 1.0]
-    """
-    lifetime, parts = None if ttl is None else ttl_ns(ttl), parts_of(value)
-    if parts.layout.size < CREATED_BYTES or not created(self, name, parts):
-        with self._connections.room() as handle:
-            handle.put(name, parts.joined())
-    if lifetime is not None:
-        with contextlib.suppress(NotFound):  # somebody has deleted it already
-            self._open().expire(name, lifetime)
-
-
-def created(node: Node, name: Name, parts: Parts) -> bool:
-    """False: there is an object of that name, and put() has to compare."""
-    try:
-        with node._connections.room() as handle:
-            creation = handle.create(name, parts.layout.size)
-    except Exists:
-        return False
-    with Writer(creation, parts.layout.size) as writer:
-        assert writer.data is not None
-        parts.write(writer.data)
-    return True
-
-
-def get_object(self: Node, name: Name, timeout: Optional[float] = None) -> Any:
-    """The object that put_object() has stored, waiting up to timeout seconds for it (None: no limit). Its
-    arrays are read-only views into the node's memory: nothing is copied, and the object stays pinned until
-    the last of them has gone. NotPickled when it was put by another call.
-
-    Unpickling runs code that the program that put the object has chosen: get objects of programs that you trust."""
-    return value_of(name, memoryview(self._view(name, timeout)))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import threading
 import time
 from concurrent import futures
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _sarissa
 from ._errors import Closed, TimedOut, Unavailable
@@ -17,9 +17,11 @@ from ._names import Name, timeout_ns
 from ._node import Node
 
 if TYPE_CHECKING:
-    from ._node import Info, Path
+    from ._node import Path
+    from ._results import Info
 
 LOCK = threading.Lock()
+T = TypeVar("T")
 NODES: Dict[Tuple[int, Optional[str]], Node] = {}  # of this process: a child after fork has its own
 
 
@@ -128,8 +130,7 @@ class Waits:
             for future in futures.as_completed(of, limit):
                 yield from of.pop(future)
         except futures.TimeoutError:
-            left = sum(map(len, of.values()))
-            raise TimedOut(errno.ETIMEDOUT, f"{left} of {len(self.futures)} things have not come in time") from None
+            raise none_in_time(sum(map(len, of.values())), len(self.futures)) from None
 
     def __enter__(self) -> Waits:
         return self
@@ -139,7 +140,16 @@ class Waits:
             future.cancel()
 
 
-def listed(things: Iterable[Thing]) -> List[Thing]:
+def none_in_time(left: int, total: int) -> TimedOut:
+    return TimedOut(errno.ETIMEDOUT, f"{left} of {total} things have not come in time")
+
+
+def num_of(num: int, things: Sequence[Any]) -> None:
+    if not 1 <= num <= len(things):
+        raise ValueError(f"{num} of {len(things)} things cannot be waited for")
+
+
+def listed(things: Iterable[T]) -> List[T]:
     if isinstance(things, (str, bytes)):
         raise TypeError("a list of names is wanted, not one name")
     return list(things)
@@ -156,8 +166,7 @@ def wait(things: Iterable[Thing], num: int = 1, timeout: Optional[float] = None,
     (['done'], ['not yet'])
     """
     given = listed(things)
-    if not 1 <= num <= len(given):
-        raise ValueError(f"{num} of {len(given)} things cannot be waited for")
+    num_of(num, given)
     with Waits(given, timeout, node) as waits:
         ready = set(waits.some(num))
     return ([thing for number, thing in enumerate(given) if number in ready],

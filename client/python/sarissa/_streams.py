@@ -11,7 +11,7 @@ from . import _sarissa
 from ._arrays import as_bytes
 from ._names import Name, timeout_ns, unsigned
 from ._patience import Patience
-from ._waits import end_block, finish
+from ._waits import end_block
 
 if TYPE_CHECKING:
     import numpy
@@ -111,10 +111,9 @@ class Reader(io.RawIOBase):
     """An object that may still grow, as a file that is read once from its start. Each wait takes up
     to the timeout of reader(). pieces() gives the memory itself, without a copy."""
 
-    def __init__(self, handle: _sarissa.Handle, view: _sarissa.View, timeout: Optional[float], name: Name) -> None:
+    def __init__(self, view: _sarissa.View, timeout: Optional[float], name: Name) -> None:
         super().__init__()
         self._name = name
-        self._handle = handle
         self._view, self._timeout_ns = view, timeout_ns(timeout)
         self._memory = memoryview(view).toreadonly()  # type: ignore[arg-type]
         self._at = 0
@@ -132,8 +131,9 @@ class Reader(io.RawIOBase):
         ready = self._view.ready
         if ready >= upto:
             return ready
-        return int(finish(self._handle, lambda queue: queue.wait_for(0, self._view, upto, self._timeout_ns), 1,
-                          Patience(self._handle, [self._name], self._timeout_ns)))
+        handle = self._view.handle
+        return handle.wait_for(self._view, upto, self._timeout_ns,
+                               look=Patience(handle, [self._name], self._timeout_ns))
 
     def _next(self, room: int) -> memoryview:
         """What is there next, at most so many bytes; empty at the end."""

@@ -17,23 +17,27 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from typing import Any, AsyncIterator, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, AsyncIterator, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from . import _arrays, _node, _objects, _sarissa
+from . import _node, _objects, _sarissa
+from . import _operations as operations
+from . import _results as results
 from ._aio_groups import Group, GroupMember, Result
+from ._aio_streams import Lease, Writer
+from ._aio_waits import as_completed, wait
+from ._arrays import Tensor
 from ._connections import VIEWS_MAX
-from ._errors import Busy, Closed, Error, Exists, WaitWarning
-from ._groups import creation
+from ._errors import Busy, Closed, Error, WaitWarning
 from ._names import FOREVER, Name, timeout_ns
+from ._node import Path
+from ._operations import Step, Steps, T
 from ._patience import AFTER_S, NAMED_MAX, many, warn, words
-from ._node import Info, Path, Shape
+from ._results import Holder, Info, Member, Shape
 from ._watch import Event, events
 
-__all__ = ["Group", "GroupMember", "Node", "Result", "open"]
+__all__ = ["Group", "GroupMember", "Lease", "Node", "Result", "Writer", "as_completed", "open", "wait"]
 CAPACITY = 16384  # operations under way; more wait for one of them to end
 PIECE_BYTES = 1 << 20
-BRINGS = {"get": 1, "begin": 1, "allreduce": 1, "put": 1}  # views, or a writer for a while
-GATHERS = 250  # names of one operation, where there are more than a connection has views for
 
 
 class Wait(NamedTuple):
@@ -63,7 +67,7 @@ class Line:
 
 
 class Node:
-    """As sarissa.Node; `node` is one, for calls that do not wait."""
+    """As sarissa.Node, which says what each call does; here those that wait are coroutines. `node` is one."""
 
     def __init__(self, path: Optional[Path] = None) -> None:
         self.node = _node.Node(path)
@@ -77,6 +81,10 @@ class Node:
         self._looks: Optional[asyncio.TimerHandle] = None
         self._telling: Optional[asyncio.Task[None]] = None
         self._watch(self._lines[0])
+
+    @property
+    def address(self) -> Optional[str]:
+        return self.node.address
 
     def _watch(self, line: Line) -> None:
         self._loop.add_reader(line.fd, self._ready, line)
@@ -125,16 +133,34 @@ class Node:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def _do(self, operation: str, *arguments: Any, ended: Optional[asyncio.Event] = None,
-                  about: Sequence[Name] = ()) -> Any:
-        """One operation of a queue. When its task is cancelled, ended is set once it is over. about: the objects
-        that it waits for, so that it can say so."""
+    async def _run(self, steps: Steps[T], ended: Optional[asyncio.Event] = None) -> T:
+        """Makes one step after the other. ended: of _do()."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    brought = await self._do(step, ended)
+                except Error as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(brought)
+                    del brought
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        finally:
+            steps.close()
+
+    async def _do(self, step: Step, ended: Optional[asyncio.Event] = None) -> Any:
+        """One operation of a queue. When its task is cancelled, ended is set once it is over."""
+        if callable(step.what):
+            return await self._in_thread(step.what, *step.arguments)
+        if not hasattr(_sarissa.Queue, step.what):
+            return await self._in_thread(getattr(self._line(0).handle, step.what), *step.arguments)
         ticket = next(self._tickets)
-        views = len(arguments[0]) if operation == "gather" else BRINGS.get(operation, 0)
         while True:
-            line = self._line(views) if operation != "wait_for" else self._line_of(arguments[0])
+            line = self._line(step.views) if step.what != "wait_for" else self._line_of(step.arguments[0])
             try:
-                getattr(line.queue, operation)(ticket, *arguments)
+                getattr(line.queue, step.what)(ticket, *step.arguments)
                 break
             except Busy:
                 if not self._waiting:
@@ -142,10 +168,12 @@ class Node:
                 waiter = self._loop.create_future()
                 self._room.append(waiter)
                 await waiter
-        if about:
-            self._expects(ticket, about, arguments[-1])
-        line.views[ticket] = views
-        line.asked += views
+        if step.about:
+            self._waits[ticket] = Wait(time.monotonic(), step.about, step.limit_ns < FOREVER)
+            if self._looks is None:
+                self._looks = self._loop.call_later(AFTER_S, self._look)
+        line.views[ticket] = step.views
+        line.asked += step.views
         future = self._waiting[ticket] = self._loop.create_future()
         try:
             return await future
@@ -160,11 +188,9 @@ class Node:
         finally:
             del future  # an exception of it would keep this frame in a cycle
 
-    def _expects(self, ticket: int, names: Sequence[Name], limit_ns: Any) -> None:
-        limited = (limit_ns[6] if isinstance(limit_ns, tuple) else limit_ns) < FOREVER  # a reduce has all in one
-        self._waits[ticket] = Wait(time.monotonic(), names, limited)
-        if self._looks is None:
-            self._looks = self._loop.call_later(AFTER_S, self._look)
+    async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """A short call that waits for the node only."""
+        return await self._loop.run_in_executor(None, call, *arguments)
 
     def _look(self) -> None:
         """At what has waited for some seconds."""
@@ -193,93 +219,91 @@ class Node:
 
     # --- bytes and arrays
 
-    async def put(self, name: Name, data: Any) -> None:
-        given = _arrays.given_array(data)
-        if given is None:
-            _arrays.check_bytes(data)
-            await self._do("put", name, data, None)
-            return
-        memory, meaning, _ = given.contiguous()
-        try:
-            await self._do("put", name, memory, None, _arrays.write(meaning))
-        except Exists as error:
-            try:
-                stored = _arrays.read((await self._do("info", name))[12])
-            except Error:
-                stored = None
-            raise error if stored is None or stored == meaning else _node.exists(name, stored, meaning) from None
+    async def put(self, name: Name, data: Any, ttl: Optional[float] = None) -> None:
+        await self._run(operations.put(name, data, ttl))
+
+    async def _view(self, name: Name, timeout: Optional[float]) -> _sarissa.View:
+        return await self._run(operations.view(name, timeout))
 
     async def get(self, name: Name, timeout: Optional[float] = None, raw: bool = False) -> Any:
-        view = await self._do("get", name, timeout_ns(timeout), about=(name,))
-        return memoryview(view) if raw else _node.as_put(name, view)
+        view = await self._view(name, timeout)
+        return memoryview(view) if raw else results.as_put(name, view)  # type: ignore[arg-type]
 
     async def get_array(self, name: Name, dtype: Any, shape: Optional[Shape] = None,
                         timeout: Optional[float] = None) -> Any:
-        return _node.shaped(name, await self._do("get", name, timeout_ns(timeout), about=(name,)), dtype, shape)
+        return results.shaped(name, await self._view(name, timeout), dtype, shape)
 
-    async def put_object(self, name: Name, value: Any) -> None:
-        await self._do("put", name, _objects.parts_of(value).joined(), None)
+    async def get_tensor(self, name: Name, timeout: Optional[float] = None, dtype: Any = None,
+                         shape: Optional[Shape] = None) -> Tensor:
+        return results.tensor(name, await self._view(name, timeout), dtype, shape)
+
+    async def put_object(self, name: Name, value: Any, ttl: Optional[float] = None) -> None:
+        await self._run(operations.put_object(name, value, ttl))
 
     async def get_object(self, name: Name, timeout: Optional[float] = None) -> Any:
         """Unpickling runs code of the program that put the object."""
-        view = await self._do("get", name, timeout_ns(timeout), about=(name,))
-        return _objects.value_of(name, memoryview(view))
+        return _objects.value_of(name, memoryview(await self._view(name, timeout)))  # type: ignore[arg-type]
 
     async def delete(self, name: Name, raw: bool = False) -> None:
-        await self._do("delete", name)
+        await self._run(operations.delete(name))
+
+    # --- how long objects live
+
+    async def lease(self, name: Optional[str] = None, ttl: float = 10.0) -> Lease:
+        """As Node.lease: async with await node.lease() as lease."""
+        number = await self._run(operations.lease(name, ttl))
+        return Lease(self, Node(self.node._path), number, name, ttl)
+
+    async def expire(self, name: Name, ttl: Optional[float]) -> None:
+        await self._run(operations.expire(name, ttl))
+
+    # --- piece by piece
+
+    async def create(self, name: Name, size: Optional[int] = None, dtype: Any = None,
+                     shape: Optional[Shape] = None) -> Writer:
+        """As Node.create: async with await node.create(...) as writer."""
+        return Writer(self, await self._run(operations.create(name, size, dtype, shape)))
 
     async def pieces(self, name: Name, timeout: Optional[float] = None,
                      room: int = PIECE_BYTES) -> AsyncIterator[memoryview]:
         """The object while it arrives, as read-only views of at most room bytes. Each wait takes up to
         timeout seconds."""
         limit = timeout_ns(timeout)
-        view = await self._do("begin", name, limit, about=(name,))
-        memory, at = memoryview(view), 0
+        view = await self._run(operations.view(name, timeout, "begin"))
+        memory, at = memoryview(view), 0  # type: ignore[arg-type]
         while at < view.nbytes:
             ready = view.ready
             if ready <= at:
-                ready = await self._do("wait_for", view, at + 1, limit, about=(name,))
+                ready = await self._do(Step("wait_for", (view, at + 1, limit), 0, (name,), limit))
             end = min(ready, at + room)
             yield memory[at:end]
             at = end
 
-    # --- collectives
+    # --- reduce and collectives
 
     async def reduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
                      num: int = 0, spread: bool = False, timeout: Optional[float] = None, min: int = 0,
-                     deadline: Optional[float] = None) -> int:
-        """Makes target from sources; how many of them the result holds, when it is there."""
-        request = _node.reduce_request(target, sources, op, dtype, num, spread, timeout_ns(timeout), min,
-                                       deadline)
-        return int(await self._do("reduce", request))
+                     deadline: Optional[float] = None) -> None:
+        await self._run(operations.reduce(target, sources, op, dtype, num, spread, timeout, min, deadline))
+
+    async def reduce_sources(self, target: Name, timeout: Optional[float] = None) -> List[bytes]:
+        return await self._run(operations.reduce_sources(target, timeout))
+
+    async def reduce_progress(self, target: Name) -> Tuple[List[bytes], List[bytes]]:
+        return await self._run(operations.reduce_progress(target))
 
     async def allreduce(self, target: Name, sources: Sequence[Name], op: str = "sum", dtype: Any = None,
                         shape: Optional[Shape] = None, timeout: Optional[float] = None,
                         array: Any = None, rank: Optional[int] = None) -> Any:
-        if array is not None:
-            memory, meaning = _node.mine(array, sources, rank)
-            dtype, shape = meaning.dtype, meaning.shape
-            await self._do("put", sources[rank or 0], memory, None, _arrays.write(meaning))
-        request = _node.reduce_request(target, sources, op, dtype, 0, False, timeout_ns(timeout))
-        return _node.summed(target, await self._do("allreduce", request, about=(target,)), dtype, shape)
+        return await self._run(operations.allreduce(target, sources, op, dtype, shape, timeout, array, rank))
 
     async def gather(self, names: Sequence[Name], timeout: Optional[float] = None,
                      raw: bool = False) -> List[Any]:
-        wanted, limit = _node.names_of(names), timeout_ns(timeout)
-        if len(wanted) <= VIEWS_MAX:
-            views = await self._do("gather", wanted, limit, about=wanted)
-        else:
-            parts = await asyncio.gather(*[self._do("gather", wanted[at:at + GATHERS], limit, about=wanted[at:at + GATHERS])
-                                           for at in range(0, len(wanted), GATHERS)])
-            views = [view for part in parts for view in part]
-        if raw:
-            return [memoryview(view) for view in views]
-        return [_node.as_put(name, view) for name, view in zip(wanted, views)]
+        return await self._run(operations.gather(names, timeout, raw))
 
     async def broadcast(self, name: Name, nodes: Optional[Sequence[int]] = None,
                         timeout: Optional[float] = None) -> None:
-        if nodes is None or list(nodes):
-            await self._do("broadcast", name, list(nodes or []), timeout_ns(timeout), about=(name,))
+        await self._run(operations.broadcast(name, nodes, timeout))
 
     # --- the cluster
 
@@ -302,17 +326,29 @@ class Node:
             self._loop.remove_reader(fd)
 
     async def info(self, name: Name) -> Info:
-        return _node.info(await self._do("info", name))
+        return await self._run(operations.info(name))
+
+    async def holders(self, name: Name) -> List[Holder]:
+        return await self._run(operations.holders(name))
+
+    async def ls(self, prefix: str = "") -> List[Info]:
+        return await self._run(operations.ls(prefix))
+
+    async def nodes(self) -> List[Member]:
+        return await self._run(operations.nodes())
 
     # --- groups
 
     async def create_group(self, name: str, dtype: Any, count: int, op: str = "sum", policy: str = "bsp",
                            members: int = 0, results: str = "round", switch: Optional[str] = None) -> Group:
-        await self._do("group_create", *creation(name, dtype, count, op, policy, members, results, switch))
-        return await self.group(name)
+        return Group(self, name, await self._run(operations.create_group(name, dtype, count, op, policy, members, results,
+                                                                         switch)))
 
     async def group(self, name: str) -> Group:
-        return Group(self, name, await self._do("group_info", name))
+        return Group(self, name, await self._run(operations.group_info(name)))
+
+    async def explain_policy(self, text: str) -> str:
+        return await self._run(operations.explain_policy(text))
 
     def close(self) -> None:
         """Tasks that wait get Closed."""

@@ -30,7 +30,7 @@ from ._dask_messages import is_encrypted, warn_once
 from ._dask_reduces import allreduce, reduce
 from ._dask_store import Store
 from ._errors import Error, Refused
-from ._leases import ttl_ns
+from ._operations import ttl_ns
 
 __all__ = ["Plugin", "allreduce", "close", "counts", "reduce"]
 

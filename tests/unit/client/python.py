@@ -17,7 +17,7 @@ import weakref
 import pytest
 import sarissa
 import sarissa._node
-import sarissa._waits
+import sarissa._operations
 import sarissa._watch
 
 
@@ -308,7 +308,7 @@ class Held:
     pass
 
 
-def test_errors_hold_nothing():
+def test_errors_hold_nothing(node, monkeypatch):
     """What the callers of a call that fails had, such as views, goes with them, not when the next
     cycle is looked for."""
     def closed():
@@ -318,24 +318,13 @@ def test_errors_hold_nothing():
         held = Held()
         seen.append(weakref.ref(held))
         call()
-    class Ended:
-        def wait(self, slice_ns):
-            return [(0, closed())]
-
-        def run(self, look):
-            raise closed()
-
-    class Connection:
-        def queue(self, capacity, call=False):
-            return Ended()
-
-        def check(self):
-            pass
+    def step(_):
+        raise closed()
+    monkeypatch.setattr(node, "_do", step)
     seen = []
     gc.disable()
     try:
-        for call in (lambda: sarissa._waits.finish(Connection(), lambda queue: None),
-                     lambda: sarissa._waits.together([(Connection(), lambda queue: None, 1)] * 2),
+        for call in (lambda: node._run(sarissa._operations.delete("x")),
                      lambda: list(sarissa._watch.events([(0, closed())]))):
             try:
                 with_something_held(call)
@@ -481,12 +470,12 @@ def test_close_ends_waits(monkeypatch):
     for thread in threads:
         thread.start()
 
-    waits_now, finish = threading.Event(), sarissa._node.finish
+    waits_now, do = threading.Event(), sarissa.Node._do
 
     def told(*arguments):
         waits_now.set()
-        return finish(*arguments)
-    monkeypatch.setattr(sarissa._node, "finish", told)
+        return do(*arguments)
+    monkeypatch.setattr(sarissa.Node, "_do", told)
 
     def close():  # once the main thread waits
         assert waits_now.wait(60)
