@@ -66,28 +66,28 @@ int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, u
 	return run_end(&run, r, &end);
 }
 
-static int reduce_told(sar *s, sar_id target, bool progress, int64_t timeout_ns,
-		       struct reduce_told *out)
+static int reduce_listed(sar *s, sar_id target, bool progress, int64_t timeout_ns,
+			 struct reduce_listed *out)
 {
 	struct run run;
 	sar_completion end;
 	int r = run_begin(&run, s, 1);
 	if (r < 0)
 		return r;
-	r = submit_reduce_tell(&run.q, target, progress, timeout_ns, out, 0);
+	r = submit_reduce_list(&run.q, target, progress, timeout_ns, out, 0);
 	return run_end(&run, r, &end);
 }
 
 int sar_reduce_sources(sar *s, sar_id target, int64_t timeout_ns, sar_id *out, unsigned room)
 {
-	struct reduce_told told = {out, room, 0};
-	return reduce_told(s, target, false, timeout_ns, &told);
+	struct reduce_listed listed = {out, room, 0};
+	return reduce_listed(s, target, false, timeout_ns, &listed);
 }
 
 int sar_reduce_progress(sar *s, sar_id target, sar_id *out, unsigned room, unsigned *present)
 {
-	struct reduce_told told = {out, room, 0};
-	int r = reduce_told(s, target, true, 0, &told);
-	*present = told.present;
+	struct reduce_listed listed = {out, room, 0};
+	int r = reduce_listed(s, target, true, 0, &listed);
+	*present = listed.present;
 	return r;
 }

@@ -221,7 +221,7 @@ static void parts_reduce_await(struct op *op, int64_t until_ns, op_step *ended)
 static unsigned parts_reduce_ids(const struct op *op, bool missing, unsigned count)
 {
 	const struct session_sources *page = op->call.result.items;
-	const struct reduce_told *out = op->told;
+	const struct reduce_listed *out = op->listed;
 	for (size_t i = 0; i < op->call.result.items_count; i++) {
 		if ((page[i].missing != 0) != missing)
 			continue;
@@ -233,7 +233,7 @@ static unsigned parts_reduce_ids(const struct op *op, bool missing, unsigned cou
 	return count;
 }
 
-static void parts_reduce_told(struct op *op, int status)
+static void parts_reduce_listed(struct op *op, int status)
 {
 	bool goes_on = op->request.flags & SESSION_FLAG_PROGRESS;
 	if (status != -ETIMEDOUT && status != -EAGAIN && status != -EPROTO &&
@@ -243,16 +243,16 @@ static void parts_reduce_told(struct op *op, int status)
 		op_fail(op, status);
 		return;
 	}
-	op->told->present = parts_reduce_ids(op, false, 0);
-	op_finish(op, (int)(goes_on ? parts_reduce_ids(op, true, op->told->present)
-				    : op->told->present));
+	op->listed->present = parts_reduce_ids(op, false, 0);
+	op_finish(op, (int)(goes_on ? parts_reduce_ids(op, true, op->listed->present)
+				    : op->listed->present));
 }
 
-void op_reduce_tell(struct op *op, bool progress)
+void op_reduce_list(struct op *op, bool progress)
 {
 	op_new(op, SESSION_REDUCED);
 	op->request.flags = progress ? SESSION_FLAG_PROGRESS : 0;
-	op_request(op, parts_reduce_told);
+	op_request(op, parts_reduce_listed);
 }
 
 void op_reduce_left(struct op *op, int status)

@@ -58,7 +58,7 @@ struct op_list {
 };
 
 /* The sources of a reduce: room of them; the first present ones exist. */
-struct reduce_told {
+struct reduce_listed {
 	sar_id *ids;
 	unsigned room, present;
 };
@@ -142,7 +142,7 @@ struct op {
 		} gather;
 		unsigned number; /* of a part of a gather */
 		sar_info *info;
-		struct reduce_told *told;
+		struct reduce_listed *listed;
 		struct op_watch {
 			struct session_object *event; /* that completions are made of */
 			size_t count, at;	      /* those before at are done */
@@ -293,8 +293,8 @@ void op_reduce_begin(struct op *op, op_step *begun);
 /* It is begun: waits for its end, or ends now. */
 void op_reduce_begun(struct op *op, int status);
 void op_reduce_left(struct op *op, int status);
-/* What a reduce is made from, into op->told: when it has ended, or how far it is. */
-void op_reduce_tell(struct op *op, bool progress);
+/* Lists the sources of a reduce in op->listed: when it has ended, or how far it is. */
+void op_reduce_list(struct op *op, bool progress);
 void op_allreduce_begin(struct op *op);
 /* A part has ended. */
 void op_part_ended(struct op *part);

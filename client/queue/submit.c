@@ -433,8 +433,8 @@ int submit_reduce_begin(sar_queue *q, sar_id target, const char *name, const sar
 				user_data, op_reduce_left);
 }
 
-int submit_reduce_tell(sar_queue *q, sar_id target, bool progress, int64_t timeout_ns,
-		       struct reduce_told *out, uint64_t user_data)
+int submit_reduce_list(sar_queue *q, sar_id target, bool progress, int64_t timeout_ns,
+		       struct reduce_listed *out, uint64_t user_data)
 {
 	struct op *op = NULL;
 	int r = submit_timeout("sar_reduce_sources", timeout_ns);
@@ -443,8 +443,8 @@ int submit_reduce_tell(sar_queue *q, sar_id target, bool progress, int64_t timeo
 	if (r < 0)
 		return r;
 	submit_until(op, timeout_ns);
-	op->told = out;
-	op_reduce_tell(op, progress);
+	op->listed = out;
+	op_reduce_list(op, progress);
 	return queue_leave(q, 0);
 }
 

@@ -14,8 +14,8 @@ int submit_reduce_begin(sar_queue *q, sar_id target, const char *name, const sar
 			uint64_t user_data);
 /* sar_reduce_sources, or with a timeout of 0 sar_reduce_progress: its result is how many ids there
  * are. out stays until then. */
-int submit_reduce_tell(sar_queue *q, sar_id target, bool progress, int64_t timeout_ns,
-		       struct reduce_told *out, uint64_t user_data);
+int submit_reduce_list(sar_queue *q, sar_id target, bool progress, int64_t timeout_ns,
+		       struct reduce_listed *out, uint64_t user_data);
 
 /* sar_wait_any. */
 int submit_wait_any(sar_queue *q, const sar_id *ids, unsigned count, unsigned num,

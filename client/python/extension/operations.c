@@ -25,7 +25,7 @@ static void operations_end(struct call *c)
 	free(c->contributors);
 	free(c->members);
 	free(c->pile.item);
-	free(c->told.ids);
+	free(c->listed.ids);
 }
 
 void operations_free(struct call *c)
@@ -430,11 +430,11 @@ static int submit_allreduce(sar_queue *q, struct call *c, uint64_t ticket)
 const struct operation operation_allreduce = {
 	.read = read_reduce, .submit = submit_allreduce, .result = result_view};
 
-static int read_told(struct call *c)
+static int read_listed(struct call *c)
 {
-	c->told.room = SAR_SOURCES_MAX;
-	c->told.ids = operations_room(SAR_SOURCES_MAX, sizeof(*c->told.ids));
-	return c->told.ids ? 0 : -1;
+	c->listed.room = SAR_SOURCES_MAX;
+	c->listed.ids = operations_room(SAR_SOURCES_MAX, sizeof(*c->listed.ids));
+	return c->listed.ids ? 0 : -1;
 }
 
 static PyObject *result_id(const void *id)
@@ -445,18 +445,18 @@ static PyObject *result_id(const void *id)
 static PyObject *result_sources(struct call *c, const sar_completion *end)
 {
 	size_t count = end->result < SAR_SOURCES_MAX ? (size_t)end->result : SAR_SOURCES_MAX;
-	return operations_list(c->told.ids, count, sizeof(sar_id), result_id);
+	return operations_list(c->listed.ids, count, sizeof(sar_id), result_id);
 }
 
 /* (target, timeout_ns) */
 static int read_sources(struct call *c, PyObject *args)
 {
-	return operations_time_read(c, args) < 0 ? -1 : read_told(c);
+	return operations_time_read(c, args) < 0 ? -1 : read_listed(c);
 }
 
 static int submit_sources(sar_queue *q, struct call *c, uint64_t ticket)
 {
-	return submit_reduce_tell(q, c->name.id, false, c->timeout_ns, &c->told, ticket);
+	return submit_reduce_list(q, c->name.id, false, c->timeout_ns, &c->listed, ticket);
 }
 
 const struct operation operation_reduce_sources = {
@@ -465,18 +465,18 @@ const struct operation operation_reduce_sources = {
 /* (target) */
 static int read_progress(struct call *c, PyObject *args)
 {
-	return operations_name_read(c, args) < 0 ? -1 : read_told(c);
+	return operations_name_read(c, args) < 0 ? -1 : read_listed(c);
 }
 
 static int submit_progress(sar_queue *q, struct call *c, uint64_t ticket)
 {
-	return submit_reduce_tell(q, c->name.id, true, 0, &c->told, ticket);
+	return submit_reduce_list(q, c->name.id, true, 0, &c->listed, ticket);
 }
 
 static PyObject *result_progress(struct call *c, const sar_completion *end)
 {
 	PyObject *list = result_sources(c, end);
-	return list ? Py_BuildValue("NI", list, c->told.present) : NULL;
+	return list ? Py_BuildValue("NI", list, c->listed.present) : NULL;
 }
 
 const struct operation operation_reduce_progress = {

@@ -76,7 +76,7 @@ struct call {
 	sar_contributor *contributors;
 	sar_member_info *members;
 	struct pile pile;
-	struct reduce_told told;
+	struct reduce_listed listed;
 	union {
 		sar_put_options options;
 		sar_reduction how;
