@@ -32,7 +32,7 @@ WIDTH = 120
 # of others, and examples
 FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "--out", "dpdk-devbind.py",
            "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json", "program.py",
-           "tests/python/test_NAME.py", "test_NAME_faults.py"}
+           "tests/python/adapters/test_NAME.py", "test_NAME_faults.py"}
 
 
 def text_of(name):

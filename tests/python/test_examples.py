@@ -79,6 +79,6 @@ def test_serve_ensemble(local):
 
 
 def test_all_examples_are_run():
-    here = open(__file__).read() + (ROOT / "tests/python/test_dask.py").read_text()
+    here = open(__file__).read() + (ROOT / "tests/python/adapters/test_dask.py").read_text()
     for path in (ROOT / "examples").glob("*.py"):
         assert f'"{path.name}"' in here, f"no test runs {path.name}"

@@ -109,7 +109,7 @@ def test_the_examples_of_docstrings(local, monkeypatch):
     with local.open() as node:
         names = {"node": node, "numpy": numpy, "sarissa": sarissa}
         modules = (sarissa, sarissa._node, sarissa._leases, sarissa._streams, sarissa.aio,
-                   sarissa._cluster, sarissa._communicator, sarissa._futures, sarissa._refs)
+                   sarissa._cluster, sarissa._ranks.communicator, sarissa._futures, sarissa._refs)
         for module in modules:
             done = doctest.testmod(module, extraglobs=names)
             assert done.attempted > 0 and done.failed == 0, module.__name__

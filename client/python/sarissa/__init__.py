@@ -39,7 +39,7 @@ from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, Error, Exist
                       TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch, WaitWarning)
 from ._names import DTYPES, OPS, id_of
 from ._cluster import LocalCluster
-from ._communicator import Communicator
+from ._ranks.communicator import Communicator
 from ._groups import Contributor, Group, GroupMember, Result
 from ._leases import Lease
 from ._node import Node, open

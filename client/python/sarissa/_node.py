@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 from typing import Any, List, Optional, Sequence, Tuple, Type, Union
 
-from . import _communicator, _futures, _objects, _sarissa
+from ._ranks import communicator as _communicator
+from . import _futures, _objects, _sarissa
 from . import _operations as operations
 from . import _results as results
 from ._arrays import Tensor

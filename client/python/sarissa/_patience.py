@@ -21,7 +21,7 @@ NAMED_MAX = 3  # of several waits that are told at a time
 def caller() -> Tuple[str, int, str]:
     """File, line and module of the program that is in a call of this package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__package__") == "sarissa":
+    while frame.f_back is not None and str(frame.f_globals.get("__package__")).split(".")[0] == "sarissa":
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno, str(frame.f_globals.get("__name__"))
 

@@ -22,9 +22,9 @@ from typing import Any, AsyncIterator, Callable, Dict, List, NamedTuple, Optiona
 from . import _node, _objects, _sarissa
 from . import _operations as operations
 from . import _results as results
-from ._aio_groups import Group, GroupMember, Result
-from ._aio_streams import Lease, Writer
-from ._aio_waits import as_completed, wait
+from ._aio.groups import Group, GroupMember, Result
+from ._aio.streams import Lease, Writer
+from ._aio.waits import as_completed, wait
 from ._arrays import Tensor
 from ._connections import VIEWS_MAX
 from ._errors import Busy, Closed, Error, WaitWarning

@@ -24,11 +24,12 @@ from typing import Any, Dict, Optional
 
 import distributed
 
-from . import _dask_messages as messages
-from . import _dask_scheduler, _sarissa
-from ._dask_messages import is_encrypted, warn_once
-from ._dask_reduces import allreduce, reduce
-from ._dask_store import Store
+from ._dask import messages as messages
+from ._dask import scheduler as _dask_scheduler
+from . import _sarissa
+from ._dask.messages import is_encrypted, warn_once
+from ._dask.reduces import allreduce, reduce
+from ._dask.store import Store
 from ._errors import Error, Refused
 from ._operations import ttl_ns
 

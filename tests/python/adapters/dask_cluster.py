@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import distributed
 import pytest
 import sarissa.dask
 
 PATIENCE_S = 60
+HERE = Path(__file__).parent
 
 
 def until(holds, told=lambda: ""):
@@ -49,7 +51,7 @@ class Dask:
     def start(self, kind, socket, *argv):
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                "SARISSA_SOCKET": socket or "/nonexistent/node",
-               "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{os.path.dirname(__file__)}",
+               "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{HERE}:{HERE.parent}",
                "DASK_DISTRIBUTED__COMM__RETRY__COUNT": "3",
                # every 2 s it drops copies, also those of a replicate() under way, which then sends them again
                "DASK_DISTRIBUTED__SCHEDULER__ACTIVE_MEMORY_MANAGER__START": "False"}

@@ -20,13 +20,13 @@ import socket
 import time
 from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from ._errors import Deleted, Exists, InUse, InvalidArgument, Lost, TimedOut, Unavailable
-from ._names import id_of, timeout_ns
-from ._waits import SLICE_NS, end_block
+from .._errors import Deleted, Exists, InUse, InvalidArgument, Lost, TimedOut, Unavailable
+from .._names import id_of, timeout_ns
+from .._waits import SLICE_NS, end_block
 
 if TYPE_CHECKING:
-    from . import _sarissa
-    from ._node import Node
+    from .. import _sarissa
+    from .._node import Node
 
 LEASE_S = 10.0  # after this process, others have the rank again
 LAST_S = 30.0  # the last mark, after all have come

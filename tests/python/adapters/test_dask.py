@@ -194,7 +194,7 @@ def test_a_reduce_that_nobody_wants_ends(dask, local):
 def test_a_reduce_goes_on_at_another_worker(dask, local, monkeypatch):
     """As when the one that has begun it was killed: the task comes to another one, with the same names."""
     number = uuid.uuid4()
-    monkeypatch.setattr(sarissa._dask_reduces, "uuid", types.SimpleNamespace(uuid4=lambda: number))
+    monkeypatch.setattr(sarissa._dask.reduces, "uuid", types.SimpleNamespace(uuid4=lambda: number))
     base = f"dask-reduce/{number.hex}"
     with local.open(1) as node:
         node.reduce(base, [f"{base}/{i}" for i in range(3)], dtype="f8", timeout=PATIENCE_S)
@@ -254,7 +254,7 @@ def test_a_worker_without_a_node(dask, local, monkeypatch):
         future = dask.client.scatter(numpy.ones(MIB), broadcast=True)
         assert len(dask.client.who_has(future)[future.key]) == NODES + 1
         assert dask.submit(where_is, future, node=9).result()[2] == MIB
-        monkeypatch.setattr(sarissa._dask_scheduler, "_relays", relays)
+        monkeypatch.setattr(sarissa._dask.scheduler, "_relays", relays)
     until(lambda: f"-{os.getpid()}-" not in " ".join(objects(local)), lambda: objects(local))
     del future
     dask.children.pop().kill()

@@ -22,10 +22,10 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Awaitable, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
-from . import _node, _sarissa, aio
-from ._errors import Error, Lost, NoNode, NotFound, PartialError, StoreFull, TimedOut
-from ._names import timeout_ns
-from ._operations import Step
+from .. import _node, _sarissa, aio
+from .._errors import Error, Lost, NoNode, NotFound, PartialError, StoreFull, TimedOut
+from .._names import timeout_ns
+from .._operations import Step
 
 VIEWS_MAX = 1000  # of one connection, which can have 1,024
 BROADCAST_S = 600.0

@@ -10,13 +10,13 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import distributed
 
-from . import _sarissa
-from ._dask_messages import current
-from ._dask_store import Store
-from ._errors import Error, Exists
-from ._names import dtype_of, op_of, timeout_ns
-from ._operations import reduce_request
-from ._results import mine, shaped
+from .. import _sarissa
+from .messages import current
+from .store import Store
+from .._errors import Error, Exists
+from .._names import dtype_of, op_of, timeout_ns
+from .._operations import reduce_request
+from .._results import mine, shaped
 
 SOURCES_MAX = 1024
 REDUCE_S = 3600.0  # of a reduce without a timeout: so long it stays when all workers are killed

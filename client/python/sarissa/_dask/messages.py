@@ -25,8 +25,8 @@ from distributed.protocol.serialize import Serialized
 from distributed.protocol.utils import frame_split_size
 from distributed.utils import has_keyword
 
-from ._dask_store import Store
-from ._errors import Error
+from .store import Store
+from .._errors import Error
 
 LARGE_BYTES = 1 << 20
 MARK = b"sarissa object: "  # then the id; a frame of our messages
@@ -45,7 +45,7 @@ _warned = set()
 
 def current() -> Optional[Store]:
     """That of this process."""
-    from . import dask as plugin
+    from .. import dask as plugin
     return plugin._store
 
 

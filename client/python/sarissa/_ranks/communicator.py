@@ -10,14 +10,15 @@ import functools
 import operator
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
-from . import _arrays, _buffers, _objects
-from ._arrays import Given
-from ._errors import Deleted, Exists, InvalidArgument, Lost, Unavailable
-from ._names import dtype_of, op_of
-from ._rounds import Deadline, Rounds, delete_all
+from . import buffers as _buffers
+from .. import _arrays, _objects
+from .._arrays import Given
+from .._errors import Deleted, Exists, InvalidArgument, Lost, Unavailable
+from .._names import dtype_of, op_of
+from .rounds import Deadline, Rounds, delete_all
 
 if TYPE_CHECKING:
-    from ._node import Node
+    from .._node import Node
 
 FOLDS: Dict[str, Callable[[Any, Any], Any]] = {"sum": operator.add, "prod": operator.mul, "min": min, "max": max}
 

@@ -7,12 +7,12 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterable, List, Optional, Tuple, Union
 
-from ._errors import Unavailable
-from ._names import Name, timeout_ns
-from ._refs import Ref, listed, none_in_time, num_of
+from .._errors import Unavailable
+from .._names import Name, timeout_ns
+from .._refs import Ref, listed, none_in_time, num_of
 
 if TYPE_CHECKING:
-    from .aio import Node
+    from ..aio import Node
 
 Thing = Union[Name, Ref, "asyncio.Future[Any]"]
 

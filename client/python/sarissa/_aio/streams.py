@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional, Type
 
-from . import _operations as operations
-from . import _streams
+from .. import _operations as operations
+from .. import _streams
 
 if TYPE_CHECKING:
     import numpy
 
-    from ._names import Name
-    from ._results import Shape
-    from .aio import Node
+    from .._names import Name
+    from .._results import Shape
+    from ..aio import Node
 
 
 class Writer:

@@ -150,7 +150,7 @@ def test_what_is_let_go_meanwhile(small, dask, monkeypatch):
         store = sarissa.dask._store
         ident = store.ident_of(dask_worker.data[key], memoryview(dask_worker.data[key]))
         store.node.delete(ident, raw=True)
-        one, other = (sarissa._dask_messages.send_bytes(it) for it in (ident, bytes(16)))
+        one, other = (sarissa._dask.messages.send_bytes(it) for it in (ident, bytes(16)))
         return len(one.frames[0]), other
     assert dask.client.run(asked, key=made.key, numbers=0, workers=[dask.address[0]]).popitem()[1] == (8 * MIB, None)
 
@@ -171,7 +171,7 @@ def certificates(folder):
 def test_encryption(small, tmp_path, recwarn, in_clear):
     """Arrays do not leave the encrypted connections unless one says so."""
     argv, security = certificates(tmp_path)
-    sarissa._dask_messages._warned.clear()
+    sarissa._dask.messages._warned.clear()
     with plugged(small, tmp_path, tls=argv, security=security,
                  plugin={"in_clear": in_clear}) as dask:
         made = dask.submit(filled, 7, node=0)
@@ -205,7 +205,7 @@ def named(name):
 def test_another_version_of_dask(small, tmp_path, recwarn, monkeypatch):
     """Nothing is touched, on the client and on the workers, unless one says so."""
     dask = Dask(small, tmp_path, small.socket)
-    sarissa._dask_messages._warned.clear()
+    sarissa._dask.messages._warned.clear()
     monkeypatch.setenv("SARISSA_SOCKET", small.socket[0])
     monkeypatch.setattr(distributed, "__version__", "2029.1.0")
     try:
@@ -248,10 +248,10 @@ def test_unregistering(small, dask):
 def test_puts_that_are_given_up(small, monkeypatch):
     """Whether they are done all the same, or not: nothing of them stays."""
     monkeypatch.setenv("SARISSA_SOCKET", small.socket[0])
-    monkeypatch.setattr(sarissa._dask_store, "PUT_S", -1000.0)
-    store, given_up = sarissa._dask_store.Store(60.0), 0
+    monkeypatch.setattr(sarissa._dask.store, "PUT_S", -1000.0)
+    store, given_up = sarissa._dask.store.Store(60.0), 0
     for number in range(40):
-        monkeypatch.setattr(sarissa._dask_store, "LOOK_NS", number * 50_000)
+        monkeypatch.setattr(sarissa._dask.store, "LOOK_NS", number * 50_000)
         until(lambda: not store.away)
         thing = filled(number, 1)
         try:

@@ -11,9 +11,9 @@ from distributed.protocol import pickle
 from distributed.protocol.compression import decompress
 from distributed.protocol.serialize import Serialized
 
-from ._dask_messages import LARGE_BYTES, NOT_PUT, bytes_in, current, dumps_of, is_encrypted, is_mark, ours, plain, put, relay
-from ._dask_store import Store
-from ._errors import Error
+from .messages import LARGE_BYTES, NOT_PUT, bytes_in, current, dumps_of, is_encrypted, is_mark, ours, plain, put, relay
+from .store import Store
+from .._errors import Error
 
 BRANCHES = 1 << 10
 

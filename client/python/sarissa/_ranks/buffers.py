@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._names import numpy_name
+from .._names import numpy_name
 
 if TYPE_CHECKING:
     import numpy

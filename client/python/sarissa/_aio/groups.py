@@ -7,13 +7,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Type
 
-from . import _groups, _sarissa
-from . import _operations as operations
-from ._groups import Contributor
-from ._operations import Steps, T
+from .. import _groups, _sarissa
+from .. import _operations as operations
+from .._groups import Contributor
+from .._operations import Steps, T
 
 if TYPE_CHECKING:
-    from .aio import Node
+    from ..aio import Node
 
 
 class Result(_groups.Pulled):
