@@ -5,7 +5,7 @@ waits for more, gets further connections, which are opened here as they are need
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, List, Optional
 
 from . import _sarissa
 from ._errors import Closed
@@ -24,27 +24,18 @@ class Connection:
         return VIEWS_MAX - self.handle.views - self.asked
 
 
-Taken = List[Tuple[Connection, int]]
-
-
 class Room:
-    """Room for the views of one call, until the call has ended."""
+    """Room for the views of one call in one connection, until the call has ended."""
 
-    def __init__(self, connections: Connections, find: Callable[[], Optional[Taken]]) -> None:
-        self._connections, self._find = connections, find
-        self._taken: Taken = []
+    def __init__(self, connections: Connections, count: int) -> None:
+        self._connections, self._count = connections, count
 
-    def _enter(self) -> Taken:
-        self._taken = self._connections.take(self._find)
-        return self._taken
+    def __enter__(self) -> _sarissa.Handle:
+        self._taken = self._connections.take(self._count)
+        return self._taken.handle
 
     def __exit__(self, *_: Any) -> None:
-        self._connections.give_back(self._taken)
-
-
-class OneRoom(Room):
-    def __enter__(self) -> _sarissa.Handle:
-        return self._enter()[0][0].handle
+        self._connections.give_back(self._taken, self._count)
 
 
 class Connections:
@@ -74,34 +65,32 @@ class Connections:
         first = self._first
         return first.handle if first is not None and first.handle.views + first.asked < VIEWS_MAX else None
 
-    def room(self, count: int = 1) -> OneRoom:
-        """Of one connection, for so many views more."""
-        def find() -> Optional[Taken]:
-            return next(([(one, count)] for one in self._all() if one.room >= count), None)
-        return OneRoom(self, find)
+    def room(self, count: int = 1) -> Room:
+        """For so many views more."""
+        return Room(self, count)
 
-    def take(self, find: Callable[[], Optional[Taken]]) -> Taken:
-        """What find says, after further connections have been opened where it says None."""
-        taken = self._try(find)
+    def take(self, count: int) -> Connection:
+        """One with room. A further connection is opened where none has it."""
+        taken = self._try(count)
         if taken is None:
             with self._opens:
-                while (taken := self._try(find)) is None:
+                while (taken := self._try(count)) is None:
                     self._open()
                 with self._lock:  # those that nobody uses go
                     self._further = [one for one in self._further if one.handle.views or one.asked]
         return taken
 
-    def _try(self, find: Callable[[], Optional[Taken]]) -> Optional[Taken]:
+    def _try(self, count: int) -> Optional[Connection]:
         with self._lock:
-            taken = find()
-            for one, count in taken or ():
-                one.asked += count
-            return taken
+            for one in self._all():
+                if one.room >= count:
+                    one.asked += count
+                    return one
+            return None
 
-    def give_back(self, taken: Taken) -> None:
+    def give_back(self, taken: Connection, count: int) -> None:
         with self._lock:
-            for one, count in taken:
-                one.asked -= count
+            taken.asked -= count
 
     def _open(self) -> None:
         made = Connection(self.another())

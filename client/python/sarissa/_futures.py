@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 
 from . import _arrays, _objects, _sarissa
 from . import _results as results
-from ._connections import Connections, OneRoom
+from ._connections import Connections, Room
 from ._errors import Closed
 from ._names import Name, timeout_ns
 from ._operations import reduce_request
@@ -70,7 +70,7 @@ class Operation(NamedTuple):
     future: NodeFuture
     convert: Callable[[Any], Any]
     line: Line
-    room: OneRoom
+    room: Room
 
 
 class Pump:

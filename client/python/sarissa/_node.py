@@ -65,19 +65,19 @@ class Node:
             return end.value  # type: ignore[no-any-return]
 
     def _do(self, step: Step) -> Any:
-        if callable(step.what):
-            return step.what(*step.arguments)
-        if step.views == 0:
-            return self._call(self._open(), step.what, step)
-        with self._connections.room(step.views) as handle:
-            return self._call(handle, step.what, step)
+        what, arguments, views, about, limit_ns = step
+        if not isinstance(what, str):
+            return what(*arguments)
+        if not views:
+            return self._call(self._open(), what, arguments, about, limit_ns)
+        with self._connections.room(views) as handle:
+            return self._call(handle, what, arguments, about, limit_ns)
 
     @staticmethod
-    def _call(handle: _sarissa.Handle, what: str, step: Step) -> Any:
-        call = getattr(handle, what)
-        if not step.about:
-            return call(*step.arguments)
-        return call(*step.arguments, look=Patience(handle, step.about, step.limit_ns))
+    def _call(handle: _sarissa.Handle, what: str, arguments: Tuple[Any, ...], about: Sequence[Name], limit_ns: int) -> Any:
+        if not about:
+            return getattr(handle, what)(*arguments)
+        return getattr(handle, what)(*arguments, look=Patience(handle, about, limit_ns))
 
     # --- bytes and arrays
 

@@ -63,13 +63,13 @@ def put(name: Name, data: Any, ttl: Optional[float]) -> Steps[None]:
         yield Step("put", (name, data), 1)
     else:
         yield from _put_array(name, given)
-    yield from _live(name, lifetime)
-
-
-def _live(name: Name, lifetime: Optional[int]) -> Steps[None]:
     if lifetime is not None:
-        with contextlib.suppress(NotFound):  # somebody has deleted it already
-            yield Step("expire", (name, lifetime))
+        yield from _live(name, lifetime)
+
+
+def _live(name: Name, lifetime: int) -> Steps[None]:
+    with contextlib.suppress(NotFound):  # somebody has deleted it already
+        yield Step("expire", (name, lifetime))
 
 
 def _put_array(name: Name, given: Given) -> Steps[None]:
@@ -111,7 +111,8 @@ def put_object(name: Name, value: Any, ttl: Optional[float]) -> Steps[None]:
     size = parts.layout.size
     if size < _objects.CREATED_BYTES or not (yield from _filled(name, size, None, parts.write)):
         yield Step("put", (name, parts.joined()), 1)
-    yield from _live(name, lifetime)
+    if lifetime is not None:
+        yield from _live(name, lifetime)
 
 
 def create(name: Name, size: Optional[int], dtype: Any, shape: Optional[Shape]) -> Steps[Writer]:
