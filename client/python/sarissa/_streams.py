@@ -74,10 +74,12 @@ class Writer:
         return count
 
     def flush(self) -> None:
+        """Readers may have all that was written."""
         if self._written > self._published:
             self.publish(self._written)
 
     def tell(self) -> int:
+        """How many bytes were written."""
         return self._written
 
     def _end(self, how: Callable[[], None]) -> None:
@@ -92,11 +94,13 @@ class Writer:
             raise BufferError("views of the object's data are still in use") from None
 
     def seal(self) -> None:
+        """All bytes are final. The object stays until it is deleted."""
         if self._sealing is not None and self.data is not None:
             self._sealing(self.data)
         self._end(self._creation.seal)
 
     def abort(self) -> None:
+        """Gives the object up."""
         self._end(self._creation.abort)
 
     def __enter__(self) -> Writer:

@@ -22,6 +22,7 @@ from typing import Any, AsyncIterator, Callable, Dict, List, NamedTuple, Optiona
 from . import _node, _objects, _sarissa
 from . import _operations as operations
 from . import _results as results
+from ._aio import described_by
 from ._aio.groups import Group, GroupMember, Result
 from ._aio.streams import Lease, Writer
 from ._aio.waits import as_completed, wait
@@ -66,6 +67,7 @@ class Line:
         return not self.views and not self.handle.views
 
 
+@described_by(_node.Node)
 class Node:
     """As sarissa.Node, which says what each call does; here those that wait are coroutines. `node` is one."""
 

@@ -11,6 +11,7 @@ from .. import _groups, _sarissa
 from .. import _operations as operations
 from .._groups import Contributor
 from .._operations import Steps, T
+from . import described_by
 
 if TYPE_CHECKING:
     from ..aio import Node
@@ -24,6 +25,7 @@ class Result(_groups.Pulled):
         return [Contributor(*one) for one in raw]
 
 
+@described_by(_groups.GroupMember)
 class GroupMember(_groups.Membership):
     """Made by Group.join(). With `async with` it leaves with the block."""
 
@@ -61,6 +63,7 @@ class GroupMember(_groups.Membership):
         await self.leave()
 
 
+@described_by(_groups.Group)
 class Group(_groups.Described):
     """Made by Node.create_group() and Node.group()."""
 

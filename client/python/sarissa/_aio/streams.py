@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional, Type
 
 from .. import _operations as operations
-from .. import _streams
+from .. import _leases, _streams
+from . import described_by
 
 if TYPE_CHECKING:
     import numpy
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..aio import Node
 
 
+@described_by(_streams.Writer)
 class Writer:
     """As sarissa.Writer. With `async with` it is sealed, or given up, with the block."""
 
@@ -58,6 +60,7 @@ class Writer:
             await (self.seal() if kind is None else self.abort())
 
 
+@described_by(_leases.Lease)
 class Lease:
     """As sarissa.Lease. With `async with` it ends with the block."""
 
