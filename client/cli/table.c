@@ -10,10 +10,8 @@
 #include "cli/support/text.h"
 #include "internal/object_table.h"
 #include "internal/policies.h"
+#include "internal/reduce.h"
 #include "local/local.h"
-
-static const char op_words[] = "sum prod min max avg";
-static const char dtype_words[] = "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64";
 
 #define ARGS struct cli_args
 
@@ -44,18 +42,18 @@ static const struct option_row table_rows[] = {
 	 OPTION_TEXT(ARGS, shape)},
 	{"prefix", "P", "all objects whose names begin with P", OPTION_TEXT(ARGS, prefix)},
 	{"op", "OP", "sum, prod, min, max or avg; without: sum",
-	 OPTION_CHOICE(ARGS, group.op, SAR_SUM, op_words), .of = "group"},
+	 OPTION_CHOICE(ARGS, group.op, SAR_SUM, REDUCE_OP_WORDS), .of = "group"},
 	PLAN_OPTIONS(ARGS, plan.),
 	{"op", "OP", "sum, prod, min, max or avg; without: sum",
-	 OPTION_CHOICE(ARGS, reduction.op, SAR_SUM, op_words)},
+	 OPTION_CHOICE(ARGS, reduction.op, SAR_SUM, REDUCE_OP_WORDS)},
 	{"dtype", "TYPE", "the bytes are an array: of f16, bf16, f32, f64, i8 to i64 or u8 to u64",
-	 OPTION_CHOICE(ARGS, reduction.dtype, SAR_F16, dtype_words), .of = "put"},
+	 OPTION_CHOICE(ARGS, reduction.dtype, SAR_F16, REDUCE_DTYPE_WORDS), .of = "put"},
 	{"dtype", "TYPE", "of the elements; without: f32",
-	 OPTION_CHOICE(ARGS, group.dtype, SAR_F16, dtype_words), .of = "group"},
+	 OPTION_CHOICE(ARGS, group.dtype, SAR_F16, REDUCE_DTYPE_WORDS), .of = "group"},
 	{"dtype", "TYPE",
 	 "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32 or u64; without: that of the "
 	 "arrays, f32 for bytes",
-	 OPTION_CHOICE(ARGS, reduction.dtype, SAR_F16, dtype_words)},
+	 OPTION_CHOICE(ARGS, reduction.dtype, SAR_F16, REDUCE_DTYPE_WORDS)},
 	{"num", "K", "the first K sources to arrive suffice; without: all",
 	 OPTION_NUMBER(ARGS, reduction.num, 1, UINT32_MAX, 1)},
 	{"deadline", "S",

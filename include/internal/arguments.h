@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of a command line beyond getopt_long: numbers, and the list of options. */
+/* Parts of a command line beyond getopt_long: numbers, and the name of what was refused. */
 #ifndef SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
 #define SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
 
@@ -68,21 +68,6 @@ static inline const char *argument_refused(int argc, char **argv)
 	bool letters = here[0] == '-' && here[1] != '-' && optopt > 0 && optopt < 256;
 
 	return letters && strchr(here, optopt) ? here : argv[optind - 1];
-}
-
-struct argument_help {
-	const char *name, *argument, *help; /* argument: what follows it, or NULL */
-};
-
-static inline void argument_help_print(const struct argument_help *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		char left[40];
-
-		snprintf(left, sizeof(left), "--%s %s", rows[i].name,
-			 rows[i].argument ? rows[i].argument : "");
-		printf("  %-22s %s\n", left, rows[i].help);
-	}
 }
 
 #endif

@@ -40,6 +40,10 @@ enum reduce_dtype {
 
 enum { REDUCE_ELEMENT_BYTES_MAX = 8 };
 
+/* The names in the order of the numbers, for options. */
+#define REDUCE_OP_WORDS	   "sum prod min max avg"
+#define REDUCE_DTYPE_WORDS "f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"
+
 static inline const char *reduce_op_name(uint32_t op)
 {
 	static const char *const names[REDUCE_OP_END] = {
@@ -87,14 +91,6 @@ static inline uint32_t reduce_op_find(const char *name)
 	for (uint32_t op = 1; name && op < REDUCE_OP_END; op++)
 		if (strcmp(name, reduce_op_name(op)) == 0)
 			return op;
-	return 0;
-}
-
-static inline uint32_t reduce_dtype_find(const char *name)
-{
-	for (uint32_t dtype = 1; name && dtype < REDUCE_DTYPE_END; dtype++)
-		if (strcmp(name, reduce_dtype_name(dtype)) == 0)
-			return dtype;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include "internal/option.h"
+#include "internal/reduce.h"
 
 struct fields {
 	bool flag;
@@ -120,6 +121,20 @@ static void what_is_wrong_is_one_line(void **state)
 	}
 }
 
+/* The options of reduces count on the order. */
+static void words_are_in_the_order_of_their_numbers(void **state)
+{
+	for (int op = 1; op < REDUCE_OP_END; op++)
+		assert_int_equal(option_place(REDUCE_OP_WORDS, reduce_op_name((uint32_t)op)),
+				 op - 1);
+	for (int type = 1; type < REDUCE_DTYPE_END; type++)
+		assert_int_equal(
+			option_place(REDUCE_DTYPE_WORDS, reduce_dtype_name((uint32_t)type)),
+			type - 1);
+	assert_int_equal(option_place(REDUCE_OP_WORDS, "su"), -1);
+	assert_int_equal(option_place(REDUCE_OP_WORDS, "sum prod"), -1);
+}
+
 static void a_long_value_is_cut(void **state)
 {
 	char value[4096];
@@ -150,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_sets_its_field),
 		cmocka_unit_test(what_is_wrong_is_one_line),
+		cmocka_unit_test(words_are_in_the_order_of_their_numbers),
 		cmocka_unit_test(a_long_value_is_cut),
 		cmocka_unit_test(some_options_stop),
 		cmocka_unit_test(a_plus_ends_at_the_first_word),
