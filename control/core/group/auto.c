@@ -31,11 +31,11 @@ static const char *auto_cohort(const char *name)
 	return strcmp(name, "slow") == 0 ? "slow" : "fast";
 }
 
-static void auto_show(const struct group_policy *p, char *out, size_t room)
+static void auto_show(const struct group_policy *p, struct text *t)
 {
-	policy_add(out, room, "auto: a member is slow while its gaps are above 1.5 times the ");
-	policy_add_number(out, room, p->percent);
-	policy_add(out, room, "th percentile\n");
+	text_add(t, "auto: a member is slow while its gaps are above 1.5 times the ");
+	text_add_number(t, p->percent);
+	text_add(t, "th percentile\n");
 }
 
 /* The percentile of all gaps, by stochastic approximation: a step up or down with each gap (Robbins

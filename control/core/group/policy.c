@@ -32,52 +32,26 @@ static bool policy_is(const struct group_policy_text *t, const char *word)
 	return t->bytes == strlen(word) && memcmp(t->all + t->at, word, t->bytes) == 0;
 }
 
-void policy_add(char *out, size_t room, const char *s)
-{
-	size_t used = strlen(out);
-
-	while (*s && used + 1 < room)
-		out[used++] = *s++;
-	out[used] = '\0';
-}
-
-void policy_add_number(char *out, size_t room, uint64_t n)
-{
-	char digits[24];
-	uint32_t at = sizeof(digits) - 1;
-
-	digits[at] = '\0';
-	do {
-		digits[--at] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n > 0);
-	policy_add(out, room, digits + at);
-}
-
 int policy_wrong(struct group_policy_text *t, const char *why)
 {
 	struct group_policy_error *e = t->error;
+	struct text out = {.length = 0};
 	char word[24] = "";
 
 	e->position = t->at;
-	*e->text = '\0';
 	for (uint32_t i = 0; i < t->bytes && i + 1 < sizeof(word); i++) {
 		char c = t->all[t->at + i];
 
 		word[i] = (char)(c < ' ' || c > '~' ? '?' : c);
-		word[i + 1] = '\0';
 	}
-	policy_add(e->text, sizeof(e->text), "policy, position ");
-	policy_add_number(e->text, sizeof(e->text), t->at);
-	if (t->bytes) {
-		policy_add(e->text, sizeof(e->text), ", '");
-		policy_add(e->text, sizeof(e->text), word);
-		policy_add(e->text, sizeof(e->text), "'");
-	} else {
-		policy_add(e->text, sizeof(e->text), " (its end)");
-	}
-	policy_add(e->text, sizeof(e->text), ": ");
-	policy_add(e->text, sizeof(e->text), why);
+	text_add(&out, "policy, position ");
+	text_add_number(&out, t->at);
+	text_add(&out, t->bytes ? ", '" : " (its end)");
+	text_add(&out, word);
+	text_add(&out, t->bytes ? "': " : ": ");
+	text_add(&out, why);
+	memcpy(e->text, out.bytes, sizeof(e->text) - 1);
+	e->text[sizeof(e->text) - 1] = '\0';
 	return -EINVAL;
 }
 
@@ -312,62 +286,70 @@ uint32_t group_policy_excess(const struct group_policy *p, uint32_t members)
 /* ---- the table --------------------------------------------------------------------------------
  */
 
-static void policy_column(char *out, size_t room, size_t *start, size_t width)
+static void policy_column(struct text *t, uint32_t width)
 {
-	size_t used = strlen(out);
-
-	while (used < *start + width) {
-		policy_add(out, room, " ");
-		if (strlen(out) == used)
-			return; /* full */
-		used++;
-	}
-	*start += width;
+	while (t->length < width)
+		text_add(t, " ");
 }
 
-static void policy_amount(char *out, size_t room, uint32_t n, uint32_t special, const char *word)
+static void policy_amount(struct text *t, uint32_t n, uint32_t special, const char *word)
 {
 	if (n == special)
-		policy_add(out, room, word);
+		text_add(t, word);
 	else
-		policy_add_number(out, room, n);
+		text_add_number(t, n);
 }
 
-static void policy_show_row(const struct group_policy_row *row, char *out, size_t room)
+static void policy_show_row(const struct group_policy_row *row, struct text *t)
 {
-	size_t at = strlen(out);
+	bool us = row->deadline_ns % 1000000 != 0;
 
-	policy_add(out, room, *row->cohort ? row->cohort : "*");
-	policy_column(out, room, &at, 12);
-	policy_add(out, room, row->rule->word);
-	policy_column(out, room, &at, 9);
-	policy_amount(out, room, row->slack, POLICY_UNLIMITED, "unlimited");
-	policy_column(out, room, &at, 11);
+	text_add(t, *row->cohort ? row->cohort : "*");
+	policy_column(t, 12);
+	text_add(t, row->rule->word);
+	policy_column(t, 21);
+	policy_amount(t, row->slack, POLICY_UNLIMITED, "unlimited");
+	policy_column(t, 32);
 	if (row->quorum == 0)
-		policy_add(out, room, "any");
+		text_add(t, "any");
 	else
-		policy_amount(out, room, row->quorum, POLICY_ALL, "all");
+		policy_amount(t, row->quorum, POLICY_ALL, "all");
 	if (row->rule->unit)
-		policy_add(out, room, row->rule->unit);
-	policy_column(out, room, &at, 8);
+		text_add(t, row->rule->unit);
+	policy_column(t, 40);
 	if (row->deadline_ns == 0) {
-		policy_add(out, room, "none");
+		text_add(t, "none");
 	} else {
-		bool us = row->deadline_ns % 1000000 != 0;
-
-		policy_add_number(out, room, row->deadline_ns / (us ? 1000 : 1000000));
-		policy_add(out, room, us ? "us" : "ms");
+		text_add_number(t, row->deadline_ns / (us ? 1000 : 1000000));
+		text_add(t, us ? "us" : "ms");
 	}
-	policy_column(out, room, &at, 10);
-	policy_add(out, room, row->refuse ? "refuse\n" : "carry\n");
+	policy_column(t, 50);
+	text_add(t, row->refuse ? "refuse\n" : "carry\n");
+}
+
+/* Appends to a zero-terminated text of so many bytes. */
+static void policy_append(char *out, size_t room, const char *s)
+{
+	size_t used = strlen(out), bytes = strnlen(s, room - used - 1);
+
+	memcpy(out + used, s, bytes);
+	out[used + bytes] = '\0';
 }
 
 void group_policy_show(const struct group_policy *p, char *out, size_t room)
 {
+	struct text t = {.length = 0};
+
 	*out = '\0';
-	policy_add(out, room, "cohort      rule     slack      quorum  deadline  late\n");
-	for (uint32_t i = 0; i < p->rows; i++)
-		policy_show_row(&p->row[i], out, room);
-	if (p->alone)
-		p->alone->show(p, out, room);
+	policy_append(out, room, "cohort      rule     slack      quorum  deadline  late\n");
+	for (uint32_t i = 0; i < p->rows; i++) {
+		t.length = 0;
+		policy_show_row(&p->row[i], &t);
+		policy_append(out, room, t.bytes);
+	}
+	t.length = 0;
+	if (p->alone) {
+		p->alone->show(p, &t);
+		policy_append(out, room, t.bytes);
+	}
 }

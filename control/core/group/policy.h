@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/base/text.h"
 #include "internal/group.h"
 #include "internal/policies.h"
 
@@ -67,7 +68,7 @@ struct policy_ops {
 	/* The cohort of one who joins with that name. */
 	const char *(*cohort)(const char *name);
 	/* Adds to the table, which lacks that, how members get into the rows. */
-	void (*show)(const struct group_policy *p, char *out, size_t room);
+	void (*show)(const struct group_policy *p, struct text *t);
 	/* A member has pushed, its pull is answered: it may change its cohort (roster_change). */
 	void (*pushed)(struct groups *gs, struct group *g, struct group_member *m);
 	void (*answered)(struct groups *gs, struct group *g, struct group_member *m);
@@ -123,8 +124,5 @@ int policy_wrong(struct group_policy_text *t, const char *why);
 /* Takes a number from min to max: 0, or -EINVAL and why. */
 int policy_number(struct group_policy_text *t, uint64_t min, uint64_t max, const char *why,
 		  uint32_t *out);
-/* Appends to a zero-terminated text of so many bytes. */
-void policy_add(char *out, size_t room, const char *s);
-void policy_add_number(char *out, size_t room, uint64_t n);
 
 #endif
