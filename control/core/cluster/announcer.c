@@ -4,14 +4,16 @@
 
 enum { ANNOUNCER_STEP = 1024 }; /* items of a sweep, until marked ones are sent */
 
-void announcer_init(struct control *c, struct announcer *as, const struct announcer_user *user)
+void announcer_init(struct control *c, struct announcer *as, const uint32_t *items,
+		    uint32_t sending_max, announcer_look *look, announcer_say *say)
 {
 	struct announcer **last = &c->cluster->announcers;
 
 	while (*last)
 		last = &(*last)->next;
 	*last = as;
-	*as = (struct announcer){.user = user};
+	*as = (struct announcer){
+		.look = look, .say = say, .items = items, .sending_max = sending_max};
 	list_init(&as->dirty);
 }
 
@@ -81,11 +83,11 @@ void announcer_forget(struct control *c, struct announcer *as, struct announced 
 static void announcer_sweep(struct control *c, struct announcer *as)
 {
 	while (as->sweep != UINT32_MAX && list_empty(&as->dirty)) {
-		uint32_t items = as->user->items(c), end = as->sweep + ANNOUNCER_STEP;
+		uint32_t end = as->sweep + ANNOUNCER_STEP;
 
-		for (; as->sweep < items && as->sweep < end; as->sweep++)
-			as->user->look(c, as->sweep);
-		if (as->sweep >= items)
+		for (; as->sweep < *as->items && as->sweep < end; as->sweep++)
+			as->look(c, as->sweep);
+		if (as->sweep >= *as->items)
 			as->sweep = UINT32_MAX;
 	}
 }
@@ -93,11 +95,11 @@ static void announcer_sweep(struct control *c, struct announcer *as)
 static void announcer_send(struct control *c, struct announcer *as)
 {
 	announcer_sweep(c, as);
-	while (as->sending < as->user->sending_max && !list_empty(&as->dirty)) {
+	while (as->sending < as->sending_max && !list_empty(&as->dirty)) {
 		struct announced *a = list_item(list_first(&as->dirty), struct announced, dirty);
 
 		list_remove(&a->dirty);
-		a->call = as->user->say(c, a);
+		a->call = as->say(c, a);
 		if (!a->call) { /* too many calls: in another turn */
 			list_append(&as->dirty, &a->dirty);
 			return;

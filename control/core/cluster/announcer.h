@@ -20,18 +20,16 @@ struct control;
 struct node;
 struct object_id;
 
-struct announcer_user {
-	uint32_t sending_max; /* calls at a time */
-	uint32_t (*items)(const struct control *c);
-	/* Marks the item of that index if it is to be said, and its owner has not acknowledged it.
-	 */
-	void (*look)(struct control *c, uint32_t index);
-	/* Starts a call about the item's present state. NULL: none is free. */
-	struct call *(*say)(struct control *c, struct announced *a);
-};
+/* Marks the item of that index if it is to be said, and its owner has not acknowledged it. */
+typedef void announcer_look(struct control *c, uint32_t index);
+/* Starts a call about the item's present state. NULL: none is free. */
+typedef struct call *announcer_say(struct control *c, struct announced *a);
 
 struct announcer {
-	const struct announcer_user *user;
+	announcer_look *look;
+	announcer_say *say;
+	const uint32_t *items;
+	uint32_t sending_max; /* calls at a time */
 	struct announcer *next;
 	struct list dirty; /* struct announced.dirty */
 	uint32_t sweep;	   /* index of the next item to look at; UINT32_MAX: none */
@@ -46,8 +44,9 @@ struct announced { /* in each item */
 	bool parked;	/* its call may take long: others are sent meanwhile */
 };
 
-/* In the order in which their items are sent. */
-void announcer_init(struct control *c, struct announcer *as, const struct announcer_user *user);
+/* In the order in which their items are sent. items: how many there are. */
+void announcer_init(struct control *c, struct announcer *as, const uint32_t *items,
+		    uint32_t sending_max, announcer_look *look, announcer_say *say);
 /* Says the item in its turn. It has no call under way. */
 void announcer_mark(struct announcer *as, struct announced *a);
 /* The owners may have changed, or have restarted: sweeps the items of all announcers. */

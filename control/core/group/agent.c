@@ -109,11 +109,6 @@ bool agents_saw(struct control *c, struct list *members, const struct object_id 
 /* ---- the owner --------------------------------------------------------------------------------
  */
 
-static uint32_t agents_items(const struct control *c)
-{
-	return c->group->agents.pool.fresh;
-}
-
 static void agents_look(struct control *c, uint32_t index)
 {
 	struct agent_member *m = pool_at(&c->group->agents.pool, index);
@@ -150,9 +145,8 @@ static struct call *agents_say(struct control *c, struct announced *a)
 
 void agents_init(struct control *c)
 {
-	static const struct announcer_user user = {64, agents_items, agents_look, agents_say};
-
-	announcer_init(c, &c->group->agents.announcer, &user);
+	announcer_init(c, &c->group->agents.announcer, &c->group->agents.pool.fresh, 64,
+		       agents_look, agents_say);
 }
 
 static bool agents_gone(struct control *c, struct call *call, const struct message *answer)

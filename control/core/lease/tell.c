@@ -122,11 +122,6 @@ static struct call *tell_say_hold(struct control *c, struct hold *h)
 
 /* ---- in turn --------------------------------------------------------------------------------- */
 
-static uint32_t tell_items(const struct control *c)
-{
-	return c->lease->leases.holds.fresh;
-}
-
 static void tell_look(struct control *c, uint32_t index)
 {
 	struct hold *h = pool_at(&c->lease->leases.holds, index);
@@ -144,7 +139,6 @@ static struct call *tell_say(struct control *c, struct announced *a)
 
 void tell_init(struct control *c)
 {
-	static const struct announcer_user user = {64, tell_items, tell_look, tell_say};
-
-	announcer_init(c, &c->lease->leases.announcer, &user);
+	announcer_init(c, &c->lease->leases.announcer, &c->lease->leases.holds.fresh, 64, tell_look,
+		       tell_say);
 }

@@ -157,11 +157,6 @@ void announce_agreed(struct control *c, uint32_t slot, const struct node *owner,
 		announce_object(c, slot);
 }
 
-static uint32_t announce_items(const struct control *c)
-{
-	return c->table->slots;
-}
-
 static void announce_look(struct control *c, uint32_t slot)
 {
 	uint16_t state = c->table->slot[slot].state;
@@ -184,9 +179,8 @@ static struct call *announce_say(struct control *c, struct announced *a)
 
 void announce_init(struct control *c)
 {
-	static const struct announcer_user user = {64, announce_items, announce_look, announce_say};
-
-	announcer_init(c, &c->store->objects.announcer, &user);
+	announcer_init(c, &c->store->objects.announcer, &c->store->objects.slots.fresh, 64,
+		       announce_look, announce_say);
 	list_init(&c->store->objects.late);
 }
 

@@ -91,11 +91,6 @@ static void ledger_retry(struct control *c, struct timer *t)
 	announcer_mark(&c->requester->requesters.announcer, &r->announced);
 }
 
-static uint32_t ledger_items(const struct control *c)
-{
-	return c->requester->requesters.pool.fresh;
-}
-
 static void ledger_look(struct control *c, uint32_t index)
 {
 	struct requester *r = pool_at(&c->requester->requesters.pool, index);
@@ -134,7 +129,6 @@ static struct call *ledger_say(struct control *c, struct announced *a)
 
 void ledger_init(struct control *c)
 {
-	static const struct announcer_user user = {32, ledger_items, ledger_look, ledger_say};
-
-	announcer_init(c, &c->requester->requesters.announcer, &user);
+	announcer_init(c, &c->requester->requesters.announcer, &c->requester->requesters.pool.fresh,
+		       32, ledger_look, ledger_say);
 }
