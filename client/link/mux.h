@@ -37,10 +37,9 @@ struct mux_result {
 	bool retried;	/* an earlier control was sent the request as well */
 };
 
-/* Bytes and descriptors that go along with a request. */
+/* Bytes behind a request in the same packet. */
 struct mux_tail {
-	struct iovec bytes; /* behind it in the same packet */
-	int fd;		    /* -1: none; it stays the caller's */
+	struct iovec bytes;
 };
 
 /* A thread that waits for answers. Of its owner, zeroed but for waits. */

@@ -68,7 +68,8 @@ class NameTooLong(Error, ValueError):
 
 
 class Deleted(Error):
-    """The object was deleted or evicted, or its writer gave it up (ESTALE)."""
+    """The object was deleted or evicted, its writer gave it up, or control was started again while it was made
+    (ESTALE)."""
 
 
 class Lost(Error):
