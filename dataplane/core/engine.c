@@ -48,13 +48,14 @@ static bool engine_config_valid(const struct engine_config *f)
 
 	return f->incarnation != 0 && f->mtu >= MTU_BASE && f->mtu <= ENGINE_HEAD_MAX &&
 	       f->workers >= 1 && f->rails >= 1 && f->rails <= RAILS_MAX && f->conns_max >= 1 &&
-	       f->conns_max <= 4096 && window_pow2 && f->window_pkts >= ENGINE_WINDOW_MIN &&
-	       f->window_pkts <= 16384 && f->buffers_max >= 1 && f->buffers_max <= BUFFERS_MAX &&
-	       f->edges_max >= 1 && f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 &&
-	       f->msg_rx_slots <= 65536 && f->delay_target_ns > 0 && f->idle_timeout_ns > 0 &&
-	       f->handshakes_per_s > 0 && f->handshakes_per_s <= 1000000000 &&
-	       f->credit_bytes > 0 && f->block_bytes > 0 && bursts && f->store && f->counters &&
-	       (f->msg_tx || f->msg_tx_bytes == 0) && (f->msg_rx || f->msg_rx_slots == 0);
+	       f->conns_max <= ENGINE_CONNS_MAX && window_pow2 &&
+	       f->window_pkts >= ENGINE_WINDOW_MIN && f->window_pkts <= ENGINE_WINDOW_MAX &&
+	       f->buffers_max >= 1 && f->buffers_max <= BUFFERS_MAX && f->edges_max >= 1 &&
+	       f->edges_max <= EDGES_MAX && f->msgs_max <= 65536 && f->msg_rx_slots <= 65536 &&
+	       f->delay_target_ns > 0 && f->idle_timeout_ns > 0 && f->handshakes_per_s > 0 &&
+	       f->handshakes_per_s <= 1000000000 && f->credit_bytes > 0 && f->block_bytes > 0 &&
+	       bursts && f->store && f->counters && (f->msg_tx || f->msg_tx_bytes == 0) &&
+	       (f->msg_rx || f->msg_rx_slots == 0);
 }
 
 /* Hands out aligned pieces of the caller's memory; with base NULL it only counts. */

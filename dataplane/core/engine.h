@@ -26,20 +26,15 @@
 #include "internal/object_table.h"
 #include "internal/peer_counters.h"
 #include "internal/record.h"
+#include "core/wire/wire.h"
 
 struct engine;
 
 enum {
-	ENGINE_WINDOW_MIN = 64, /* packets in flight that every endpoint allows */
-	ENGINE_HEAD_MAX =
-		1472 + 7528, /* a packet without separate payload: up to a 9,000-byte MTU */
-	ENGINE_ECN_NOT = 0,  /* RFC 3168 codepoints, as in the two low bits of the traffic class */
+	ENGINE_ECN_NOT = 0, /* RFC 3168 codepoints, as in the two low bits of the traffic class */
 	ENGINE_ECN_ECT1 = 1,
 	ENGINE_ECN_ECT0 = 2,
 	ENGINE_ECN_CE = 3,
-	ENGINE_OVERHEAD_V4 = 28, /* IP and UDP headers */
-	ENGINE_OVERHEAD_V6 = 48,
-	ENGINE_DATA_OVERHEAD = 44, /* largest header before a chunk: secure mode */
 };
 
 struct engine_config {
@@ -49,7 +44,7 @@ struct engine_config {
 	uint16_t mtu;	      /* IP bytes the link takes, 1280..ENGINE_HEAD_MAX */
 	uint16_t workers;     /* of this node, told to peers */
 	uint8_t rails;	      /* ports: numbers below it may come and go with packets */
-	uint16_t conns_max;   /* connection table, <= 4096 */
+	uint16_t conns_max;   /* connection table, <= ENGINE_CONNS_MAX */
 	uint16_t window_pkts; /* power of two: packets in flight per connection, 64..16384 */
 	uint32_t buffers_max; /* <= BUFFERS_MAX */
 	uint32_t edges_max;   /* per direction, <= EDGES_MAX */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "dataplane/core/wire/wire.h"
+#include "dataplane/core/wire/wire_field.h"
 #include "packets.h"
 
 /* splitmix64: G. Steele, D. Lea, C. Flood, OOPSLA 2014. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "content.h"
-#include "dataplane/core/wire/wire.h"
+#include "dataplane/core/wire/wire_field.h"
 #include "packets.h"
 
 enum { PATIENCE_S = 20, WHOLE_EVERY = 64 /* packets */ };

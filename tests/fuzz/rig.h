@@ -12,7 +12,7 @@
 #include "engine.h"
 #include "internal/ipc.h"
 #include "model/memory.h"
-#include "wire/wire.h"
+#include "wire/wire_field.h"
 
 enum { RIG_CHUNK = 1408, RIG_SINK_CHUNKS = 70, RIG_SOURCE_CHUNKS = 66, RIG_PACKET_MAX = 1472 };
 

@@ -8,8 +8,6 @@
  * rx_window / 64 - 1 words before it.
  */
 
-#define ACK_JUMP_MAX (UINT64_C(1) << 20) /* no honest peer leaves such a gap */
-
 static uint32_t ack_words(const struct engine *e)
 {
 	return e->rx_window / 64;

@@ -7,7 +7,7 @@
 #define SARISSA_DATAPLANE_CORE_CONN_ACK_H
 
 #include "conn.h"
-#include "core/wire/wire.h"
+#include "core/wire/wire_field.h"
 
 enum {
 	/* Packets: few enough for a sender with a window of 64 to go on, while one more is on its

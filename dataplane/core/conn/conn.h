@@ -10,15 +10,11 @@
 #include "core/engine_state.h"
 #include "core/kernel/kernel.h"
 #include "core/list.h"
-#include "core/wire/wire.h"
+#include "core/wire/wire_field.h"
 
 struct lost_item;
 struct msg_in;
 struct sent;
-
-enum {
-	RESETS_MAX = 16
-}; /* streams to reset, waiting, per connection; the next is not acknowledged */
 
 enum conn_state {
 	CONN_FREE,

@@ -7,12 +7,10 @@
 #define SARISSA_DATAPLANE_CORE_CONN_HANDSHAKE_H
 
 #include "core/engine.h"
-#include "core/wire/wire.h"
+#include "core/wire/wire_field.h"
 
 struct conn;
 struct engine;
-
-enum { REPLIES_MAX = 64 }; /* answers without a connection, waiting */
 
 /* An answer to an address without a connection: stateless, small, sent once. */
 struct reply {

@@ -10,8 +10,6 @@
 
 struct sent;
 
-enum { MTU_BASE = 1280 }; /* IP bytes every path carries (RFC 8200, 5) */
-
 /* Begins a search between what is known to pass and what both links take. */
 void path_mtu_start(struct engine *e, struct conn *c);
 /* IP bytes of the padded PING that is to leave now, as c->pmtu.next_ns has come; 0: none after all.

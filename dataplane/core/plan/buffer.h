@@ -16,8 +16,6 @@
 
 struct engine;
 
-#define CHUNKS_MAX (UINT32_C(1) << 31) /* of a buffer: stepping by words of 64 never wraps */
-
 struct buffer {
 	uint32_t handle; /* 0: free */
 	uint32_t number; /* no other buffer of late had the same */

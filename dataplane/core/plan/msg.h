@@ -10,14 +10,12 @@
 #include "core/wire/frame.h"
 #include "core/list.h"
 #include "core/numbers.h"
-#include "core/wire/wire.h"
+#include "core/wire/wire_field.h"
 
 struct conn;
 struct engine;
 
 enum {
-	MSG_WINDOW =
-		32, /* messages in flight per connection and direction: both ends count on it */
 	SLOT_NONE = UINT32_MAX,
 };
 

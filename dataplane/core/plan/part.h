@@ -9,20 +9,14 @@
 
 #include "internal/record.h"
 #include "core/wire/frame.h"
-#include "core/wire/wire.h"
+#include "core/wire/wire_field.h"
 
 struct conn;
 struct engine;
 
 enum {
-	/* Chunks that are not whole yet, of all connections. A sender sends the parts of one chunk
-	 * after another, so more than one or two of a connection come of losses. */
-	PART_SLOTS = 64,
-	PART_SLOTS_KEPT = 16, /* for connections that have none */
 	PART_SLOT_BYTES = CHUNK_BYTES_MAX,
 };
-_Static_assert(PART_SLOTS <= 64, "a bit each");
-_Static_assert(PART_SLOT_BYTES <= (int)PARTS_MAX * (int)PART_BYTES, "the longest chunk");
 
 struct part_slot {
 	uint32_t stream, chunk; /* as on the wire */

@@ -7,7 +7,7 @@
 #define SARISSA_DATAPLANE_CORE_WIRE_COOKIE_H
 
 #include "core/engine.h"
-#include "wire.h"
+#include "wire_field.h"
 
 struct engine;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "wire.h"
+#include "wire_field.h"
 #include "core/kernel/chunk_crc.h"
 
 /* The head of a packet of type CHUNK or ACK: 16 bytes, and words of 8. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/wire/wire.h"
+#include "core/wire/wire_field.h"
 #include "io/net/ether.h"
 #include "internal/object_table.h"
 #include "internal/option.h"

@@ -6,7 +6,7 @@
 #ifndef SARISSA_TESTS_SIM_MODEL_FORGE_H
 #define SARISSA_TESTS_SIM_MODEL_FORGE_H
 
-#include "wire/wire.h"
+#include "wire/wire_field.h"
 #include "world.h"
 
 struct forge {

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "wire/wire.h"
+#include "wire/wire_field.h"
 
 struct rule *rules_add(struct rules *r, uint32_t from, uint32_t type, uint32_t frame)
 {

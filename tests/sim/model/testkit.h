@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "rules.h"
-#include "wire/wire.h"
+#include "wire/wire_field.h"
 #include "world.h"
 
 #define TESTKIT_CHUNK 1408u /* for MTU 1500 */
