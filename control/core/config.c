@@ -3,8 +3,6 @@
 #include "core/lease/kept.h"
 #include "state.h"
 
-#define MS UINT64_C(1000000)
-
 void control_config_default(struct control_config *config)
 {
 	*config = (struct control_config){
@@ -37,30 +35,30 @@ void control_config_default(struct control_config *config)
 		.references_max = 2 * HOLDS_KEPT,
 		.leases_max = LEASES_KEPT,
 		.holds_max = HOLDS_KEPT,
-		.retry_ns = 1000 * MS,
-		.call_ns = 5000 * MS,
+		.retry_ns = TIMES_RETRY_NS,
+		.call_ns = TIMES_CALL_NS,
 		.directory_ns = SESSION_DIRECTORY_NS,
-		.status_ns = 1000 * MS,
-		.link_ns = 3000 * MS,
-		.down_ns = 250 * MS,
-		.coordinator_lost_ns = 10000 * MS,
-		.stall_ns = 1000 * MS,
-		.backoff_min_ns = 20 * MS,
-		.backoff_max_ns = 1000 * MS,
-		.forget_ns = 30000 * MS,
-		.replica_ns = 1000 * MS,
-		.pins_ns = 50 * MS,
-		.poll_ns = 2 * MS,
-		.gossip_ns = 1000 * MS,
-		.silence_ns = 3000 * MS,
-		.probe_ns = 500 * MS,
-		.watch_ns = 300 * MS,
-		.confirm_ns = 200 * MS,
-		.suspect_ns = 350 * MS,
-		.rest_ns = 10000 * MS,
-		.settle_ns = 1000 * MS,
-		.settle_max_ns = 30000 * MS,
-		.join_ns = 2000 * MS,
+		.status_ns = TIMES_STATUS_NS,
+		.link_ns = TIMES_LINK_NS,
+		.down_ns = TIMES_DOWN_NS,
+		.coordinator_lost_ns = TIMES_COORDINATOR_LOST_NS,
+		.stall_ns = TIMES_STALL_NS,
+		.backoff_min_ns = TIMES_BACKOFF_MIN_NS,
+		.backoff_max_ns = TIMES_BACKOFF_MAX_NS,
+		.forget_ns = TIMES_FORGET_NS,
+		.replica_ns = TIMES_REPLICA_NS,
+		.pins_ns = TIMES_PINS_NS,
+		.poll_ns = TIMES_POLL_NS,
+		.gossip_ns = TIMES_GOSSIP_NS,
+		.silence_ns = TIMES_SILENCE_NS,
+		.probe_ns = TIMES_PROBE_NS,
+		.watch_ns = TIMES_WATCH_NS,
+		.confirm_ns = TIMES_CONFIRM_NS,
+		.suspect_ns = TIMES_SUSPECT_NS,
+		.rest_ns = TIMES_REST_NS,
+		.settle_ns = TIMES_SETTLE_NS,
+		.settle_max_ns = TIMES_SETTLE_MAX_NS,
+		.join_ns = TIMES_JOIN_NS,
 	};
 	control_config_slots(config, OBJECT_TABLE_SLOTS_DEFAULT);
 }

@@ -6,8 +6,6 @@
 _Static_assert(sizeof(struct session_object) * MESSAGE_OBJECTS_MAX <= OBJECT_INLINE_MAX,
 	       "a page of objects fits a queued message");
 
-#define TICK_LATE_NS UINT64_C(100000000)
-
 /* ---- small services ---------------------------------------------------------------------- */
 
 const struct control_plan *control_last_plan(const struct control *c)

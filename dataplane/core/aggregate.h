@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include "internal/aggregate.h"
 #include "core/kernel/kernel.h"
+#include "times.h"
 
 enum {
 	AGGREGATE_GROUPS_MAX = 64,
@@ -27,9 +28,6 @@ enum {
 	AGGREGATE_PASSED_MAX = 64,
 	AGGREGATE_NONE = UINT32_MAX,
 };
-
-/* A group that nobody has sent to for so long gives way to a new one. */
-#define AGGREGATE_IDLE_NS (10 * 1000000000ull)
 
 /* Everything that can happen to a packet, in the order of the counters. */
 enum aggregate_verdict {

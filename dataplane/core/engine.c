@@ -285,9 +285,9 @@ void engine_config_default(struct engine_config *f)
 	f->edges_max = EDGES_MAX;
 	f->msgs_max = MSG_SLOTS;
 	f->credit_bytes = 2 * 1024 * 1024;
-	f->delay_target_ns = 1000000;
-	f->ack_delay_ns = 1000000;
-	f->idle_timeout_ns = UINT64_C(3000000000);
+	f->delay_target_ns = TIMES_DELAY_TARGET_NS;
+	f->ack_delay_ns = TIMES_ACK_DELAY_NS;
+	f->idle_timeout_ns = TIMES_IDLE_NS;
 	f->block_bytes = 1024 * 1024;
 	f->handshakes_per_s = 1000;
 }

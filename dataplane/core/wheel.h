@@ -7,14 +7,12 @@
 
 #include <stdint.h>
 #include "list.h"
+#include "times.h"
 
 struct conn;
 struct engine;
 
-enum {
-	WHEEL_SLOTS = 4096,    /* a turn is 67 ms; what is later goes round again */
-	WHEEL_SLOT_NS = 16384, /* a power of two, for the division */
-};
+enum { WHEEL_SLOTS = 4096 }; /* a turn is 67 ms; what is later goes round again */
 
 struct wheel {
 	uint64_t now_slot; /* slots before it have been run */

@@ -4,8 +4,6 @@
 #include "modules.h"
 #include "text.h"
 
-#define CLOCK_AHEAD_NS (3600 * UINT64_C(1000000000))
-
 /* A raised generation is drawn from so many. The first draw of a control keeps apart what it makes
  * from what an earlier one has made. Later draws are small: nodes that delete and put an id in turn
  * raise each other's generations at every turn, and must not outrun the clocks (a turn takes longer

@@ -11,6 +11,7 @@
 #include "core/control.h"
 #include "commands.h"
 #include "timers.h"
+#include "times.h"
 
 struct cluster_state;
 struct coordinator_state;

@@ -17,7 +17,6 @@
 
 /* News right after other news waits for so long, and is passed on together with what follows: when
  * a whole cluster starts, each node is news to each. */
-#define GOSSIP_GATHER_NS UINT64_C(5000000)
 
 enum { GOSSIP_HELPERS = 3 };
 

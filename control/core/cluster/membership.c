@@ -8,8 +8,6 @@
 #include "join.h"
 #include "settle.h"
 
-#define MEMBERS_LATE_NS UINT64_C(100000000)
-
 void membership_carve(struct members *m, struct arena *a, const struct control_config *config)
 {
 	m->live = arena_carve(a, sizeof(*m->live) * config->nodes);

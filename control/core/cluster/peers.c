@@ -6,8 +6,6 @@
 #include "gossip.h"
 #include "join.h"
 
-#define PEERS_GREET_NS UINT64_C(2000000)
-
 static void peers_watch_link(struct control *c, struct link *l);
 
 void peers_carve(struct peers *p, struct arena *a, const struct control_config *config)

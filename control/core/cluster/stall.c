@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stall.h"
 
-#define WATCH_RETRY_NS	  UINT64_C(50000000) /* doubles with each answer */
-#define WATCH_LOOK_MIN_NS UINT64_C(1000000)
-
 enum {
 	WATCH_ANSWERS = 4, /* doublings */
 	WATCH_FORGET = 8,  /* answers until a slow one is forgotten by 63 % */

@@ -12,10 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#define WATCH_QUIET_NS	    UINT64_C(10000000)
-#define WATCH_SILENT_MIN_NS UINT64_C(20000000)
-#define WATCH_SILENT_MAX_NS UINT64_C(250000000)
+#include "core/base/times.h"
 
 enum watch_verdict {
 	WATCH_FLOWS,  /* chunks came since the last look */

@@ -7,9 +7,6 @@
 #include "state.h"
 #include "agent.h"
 
-#define AGENT_TELL_NS	  UINT64_C(200000000)
-#define AGENT_DEFERRED_NS UINT64_C(5000000)
-
 static void agent_notify_fire(struct control *c, struct timer *t)
 {
 	directory_notify_deferred(&c->directory->shard);

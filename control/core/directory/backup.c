@@ -4,8 +4,6 @@
 #include "core/base/text.h"
 #include "state.h"
 
-#define BACKUP_SILENT_NS UINT64_C(1000000000)
-
 enum { BACKUP_STEP = 4096 }; /* entries scanned per turn */
 
 void backup_carve(struct backups *b, struct arena *a)

@@ -13,8 +13,6 @@
 #include "core/base/arena.h"
 #include "core/base/timers.h"
 
-#define BACKUP_ANSWER_NS UINT64_C(250000000)
-
 enum { BACKUPS = 256 }; /* KEEPs under way at a time */
 
 struct arena;

@@ -4,7 +4,6 @@
 enum { EVICT_STEP = 1024 }; /* copies scanned per HAVE */
 
 /* Limit for the answer of the pinned replica's node. Until then no other HAVE can make room. */
-#define EVICT_ANSWER_NS UINT64_C(100000000)
 
 /* ---- the directory -------------------------------------------------------------------------- */
 

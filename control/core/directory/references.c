@@ -4,9 +4,6 @@
 #include "core/base/text.h"
 #include "state.h"
 
-#define REFERENCES_RETRY_NS UINT64_C(100000000)
-#define REFERENCES_DEATH_NS UINT64_C(11000000000) /* the usual ttl of a lease, and a second */
-
 void references_carve(struct references *r, struct arena *a, const struct control_config *config)
 {
 	pool_carve(&r->pool, a, sizeof(struct reference), config->references_max);

@@ -24,7 +24,6 @@
 enum { REFERENCES_OBJECT_MAX = 1024 }; /* leases that hold one object */
 
 /* Extra time for a node that only seems lost, to announce its leases. */
-#define REFERENCES_GRACE_NS UINT64_C(1000000000)
 
 struct control_config;
 struct entry;

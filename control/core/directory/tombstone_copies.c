@@ -5,9 +5,6 @@
 
 enum { TOMBSTONES_SENDING_MAX = 256, TOMBSTONES_NODE_MAX = 8, TOMBSTONES_STEP = 4096 };
 
-#define TOMBSTONES_SILENT_NS UINT64_C(50000000)
-#define TOMBSTONES_STAND_NS  UINT64_C(250000000)
-
 void tombstone_copies_init(struct control *c)
 {
 	c->directory->tombstone_copies.sweep = c->config.tombstones;

@@ -48,6 +48,7 @@
 #include "core/base/idmap.h"
 #include "core/base/list.h"
 #include "core/base/text.h"
+#include "core/base/times.h"
 #include "internal/group.h"
 #include "clocks.h"
 #include "policy.h"
@@ -67,9 +68,6 @@ enum {
 };
 _Static_assert((int)GROUP_ATTEMPT_MAX + (int)GROUP_ATTEMPTS < (int)GROUP_BY_SWITCH,
 	       "attempts and that bit are apart");
-
-#define GROUP_GRACE_NS UINT64_C(5000000000) /* for members to announce themselves again */
-#define GROUP_RETRY_NS UINT64_C(200000000)  /* after a task that has failed for now */
 
 enum group_phase {
 	GROUP_PHASE_FREE,

@@ -9,8 +9,6 @@
 #include <errno.h>
 #include "groups.h"
 
-#define RESULTS_PAUSE_NS UINT64_C(20000000) /* before the copies of a result are counted */
-
 enum {
 	RESULTS_COUNTS = 10, /* doublings of that pause */
 	RESULTS_SAFE = 2,    /* complete copies */

@@ -12,8 +12,6 @@
 #include "internal/reduce.h"
 #include "state.h"
 
-#define SHELL_REDUCE_NS UINT64_C(10000000000) /* for the sources of a round to be found */
-
 static struct group_shell *shell_of(struct control *c, const struct group *g)
 {
 	return &c->group->shells[pool_index(&c->group->groups.pool, g)];

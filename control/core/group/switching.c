@@ -9,13 +9,6 @@
 #include "internal/reduce.h"
 #include "groups.h"
 
-#define SWITCHING_GATHER_NS UINT64_C(30000000)	  /* for the pulls of a decided round's members */
-#define SWITCHING_MISS_NS   UINT64_C(1000000000)  /* after members that did not pull */
-#define SWITCHING_LIMIT_NS  UINT64_C(10000000000) /* of a job, and a second for each MB */
-#define SWITCHING_REST_NS   UINT64_C(5000000000)  /* of a switch that has failed */
-#define SWITCHING_ODD_NS    UINT64_C(60000000000) /* the same, if it cannot compute the sums */
-#define SWITCHING_SLOW_NS   UINT64_C(1000000000)  /* the same, if members were late */
-
 enum { SWITCHING_DOUBLINGS = 5 }; /* of these times, while no round there succeeds */
 
 static bool switching_on(const struct group *g)

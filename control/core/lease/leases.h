@@ -27,8 +27,6 @@
 #include "core/cluster/state.h"
 #include "core/message/message.h"
 
-#define LEASES_TTL_MIN_NS UINT64_C(100000000)
-
 struct call;
 struct node;
 struct text;

@@ -6,7 +6,6 @@
 
 /* An owner defers the reply "wait" by 5 to 10 ms. A GET with a shorter timeout would never learn
  * that the object was not put: its request is not deferrable. */
-#define GET_DEFERRABLE_NS INT64_C(20000000)
 
 /* The object is spilled here. A GET with nowait still gives the disk some time. */
 static void session_get_spilled(struct control *c, struct session *s,

@@ -3,8 +3,6 @@
  * and by the store's events. */
 #include "state.h"
 
-#define SEAL_NS UINT64_C(500000000) /* for so long at most */
-
 static void seal_fire(struct control *c, struct timer *t)
 {
 	struct wait *w = list_item(t, struct wait, timer);

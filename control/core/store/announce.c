@@ -7,8 +7,6 @@
 #include "state.h"
 #include "events.h"
 
-#define ANNOUNCE_LATER_NS UINT64_C(5000000)
-
 void announce_object(struct control *c, uint32_t slot)
 {
 	struct object *o = objects_at(c, slot);

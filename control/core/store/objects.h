@@ -64,9 +64,7 @@ struct object {			/* one per slot; the part that clients do not see */
 	bool fileless;	/* SPILLED: a new control has found that its file is damaged or gone */
 };
 
-#define OBJECTS_PRIMARY_NS UINT64_C(100000000)
 /* So long nobody looks again whether what is evictable would be room enough. */
-#define OBJECTS_TIGHT_NS UINT64_C(10000000)
 
 struct objects {
 	struct object *meta;

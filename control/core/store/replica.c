@@ -4,10 +4,6 @@
 #include "state.h"
 #include "events.h"
 
-#define REPLICA_SLACK_NS UINT64_C(1000000)
-#define REPLICA_MUTE_NS	 UINT64_C(1000000000)
-#define REPLICA_STEP_NS	 UINT64_C(1000000)
-
 enum {
 	REPLICA_PATIENCE = 5, /* answers that name none before it counts as lost: its node may be
 			       * about to announce it */

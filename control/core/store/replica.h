@@ -26,9 +26,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REPLICA_ANSWER_NS UINT64_C(100000000)
-#define REPLICA_ROOM_NS	  UINT64_C(250000000)
-
 enum { REPLICA_TRIES = 10 }; /* after the last node that is back, or pin that was given back */
 
 struct control;

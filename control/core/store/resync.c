@@ -2,8 +2,6 @@
 #include "state.h"
 #include "core/lease/state.h"
 
-#define RECONCILE_NS UINT64_C(20000000)
-
 enum { RECONCILE_SENDING_MAX = 64 }; /* leaves message slots for other requests */
 
 static void resync_fire(struct control *c, struct timer *t);

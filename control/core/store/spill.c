@@ -6,8 +6,6 @@
 #include "state.h"
 #include "events.h"
 
-#define SPILL_MUTE_NS UINT64_C(1000000000)
-
 static struct spills *spills(const struct control *c)
 {
 	return &c->store->spills;

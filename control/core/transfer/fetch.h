@@ -50,10 +50,6 @@ struct salvage_fetch {
 	bool begun;
 };
 
-#define FETCH_ROOM_NS                                                              \
-	UINT64_C(50000000) /* until it looks again: nobody tells of a released pin \
-			    */
-
 struct fetch {
 	struct idmap_node by_id;
 	struct list active;

@@ -13,13 +13,7 @@
 #include "core/base/text.h"
 #include "state.h"
 
-#define LOOK_MIN_NS   UINT64_C(4000000)
-#define LOOK_MAX_NS   UINT64_C(25000000)
-#define LOOK_SOON_NS  UINT64_C(1000000)
-#define LOOK_TRIAL_NS UINT64_C(20000000)    /* with less time left there is no trial */
-#define LOOK_ALONE_NS UINT64_C(10000000000) /* for so long no trial follows a failed one */
-#define LOOK_PAUSE_NS UINT64_C(50000000)
-#define LOOK_SECOND   UINT64_C(1000000000)
+#define LOOK_SECOND UINT64_C(1000000000)
 
 enum {
 	LOOK_SLOW = 2, /* looks in a row that make a fetch slow */

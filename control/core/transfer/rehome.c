@@ -10,11 +10,6 @@
 #include <errno.h>
 #include "state.h"
 
-#define REPARENT_PAUSE_NS UINT64_C(100000000) /* doubles with each GET_REPARENT of a fetch */
-#define REPARENT_AHEAD_NS                                                      \
-	UINT64_C(500000000) /* lag of the new holder that is worth waiting for \
-			     */
-
 enum { REPARENT_SLOW = 8 /* looks in a row */, REPARENT_TRIES = 5 };
 
 void rehome_begin(struct fetch *f)

@@ -13,8 +13,6 @@
 #include "core/base/text.h"
 #include "state.h"
 
-#define INVENTORY_ANSWER_NS UINT64_C(250000000)
-
 static void salvage_next(struct control *c, struct fetch *f);
 static void salvage_ask(struct control *c, struct fetch *f);
 

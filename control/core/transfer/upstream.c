@@ -3,10 +3,6 @@
 #include "core/base/env.h"
 #include "state.h"
 
-#define FEED_SOON_NS   UINT64_C(500000)	   /* until a holder that was not ready is asked again */
-#define FEED_REPAIR_NS UINT64_C(100000000) /* after a holder was lost looks are frequent */
-#define FEED_NEXT_NS   UINT64_C(1000000)
-
 enum { FEED_ATTEMPTS = 8 };
 
 static void upstream_fire(struct control *c, struct timer *t);

@@ -43,20 +43,10 @@ enum {
 	/* Streams of a connection that count as flows: more would make the target of all too long.
 	 */
 	CONGESTION_STREAMS_MAX = 4,
-	/* ns: below this a queueing delay shows hosts' clocks and turns. */
-	CONGESTION_FLOOR_NS = 10000,
-	/* ns: the rise that ends slow start on paths of some 10 us (HyStart, RFC 9406). */
-	CONGESTION_RISE_NS = 25000,
-	/* us of the receiver's clock, and round trips: acknowledgements come in heaps, so a rate is
-	 * taken over no less. */
-	CONGESTION_RATE_US = 1000,
+	/* Round trips over which a rate is taken, at least. */
 	CONGESTION_RATE_ROUNDS = 2,
-	/* ns ahead of a connection's pace: a host that sleeps wakes so late. */
-	CONGESTION_BURST_NS = 250000,
-	/* ns ahead of the pace of the whole node (config.rate_bps), for the same reason. */
-	CONGESTION_NODE_BURST_NS = 250000,
-	/* Packets ahead of the pace where one takes longer than that; on a full path fewer, else
-	 * two nodes make each other's queue long and empty in turn. */
+	/* Packets ahead of the pace where one takes longer than CONGESTION_BURST_NS; on a full path
+	 * fewer, else two nodes make each other's queue long and empty in turn. */
 	CONGESTION_BURST_PKTS = 16,
 	CONGESTION_BURST_PKTS_FULL = 4,
 	/* Part of a round trip that is saved up for a burst at most: a short window must not stand

@@ -13,11 +13,7 @@
 #include "peer.h"
 #include "core/wheel.h"
 
-/* A timer may fire early by this much rather than be moved. */
-#define CONN_EARLY_MAX_NS UINT64_C(10000000)
-#define CONN_WATCH_MIN_NS UINT64_C(10000000) /* of a watch: shorter ones are refused */
-#define CONN_BUSY_MIN_NS  20000000 /* a sender that died is noticed within some of these */
-#define CONN_BUSY_ROUNDS  8	   /* round trips: no keep-alive where a long path is just quiet */
+#define CONN_BUSY_ROUNDS 8 /* round trips: no keep-alive where a long path is just quiet */
 
 struct conn *conn_find(struct engine *e, uint32_t handle)
 {

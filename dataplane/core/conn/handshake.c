@@ -16,9 +16,6 @@
  * HELLO into the connection that it is opening itself.
  */
 
-#define HANDSHAKE_FIRST_RETRY_NS  UINT64_C(25000000)
-#define HANDSHAKE_RETRY_MAX_NS	  UINT64_C(250000000)  /* a path that is back is soon found */
-#define HANDSHAKE_FAR_MAX_NS	  UINT64_C(1000000000) /* one that answers may be far away */
 #define HANDSHAKE_PATH_TRIES	  16 /* then the pauses of another path are as long */
 #define HANDSHAKE_FULL_SIZE_TRIES 2  /* then the HELLO shrinks: the path may be narrower */
 

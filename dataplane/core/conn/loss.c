@@ -6,18 +6,11 @@
 #include "path.h"
 #include "sent.h"
 
-#define LOSS_FIRST_RTT_NS	 UINT64_C(10000000) /* before any sample */
-#define LOSS_REORDER_MIN_NS	 UINT64_C(50000)    /* hosts wake late */
-#define LOSS_PROBE_MIN_NS	 UINT64_C(1000000)
-#define LOSS_PROBE_MAX_NS	 UINT64_C(200000000) /* unless answers take longer */
-#define LOSS_REORDER_SHIFT	 6  /* doublings of the reorder window; a round trip is the most */
-#define LOSS_REORDER_ROUNDS	 16 /* without a spurious loss halve it again (RFC 8985, 6.2) */
-#define LOSS_PAUSE		 4  /* times what is usual */
-#define LOSS_QUEUES		 4  /* times the shortest round trip: most of it is queues */
-#define LOSS_MIN_RTT_LIFETIME_NS UINT64_C(60000000000)
-#define LOSS_DRIFT_NS		 UINT64_C(10000000) /* for a us: 100 ppm, of poor crystals */
-#define LOSS_DRIFT_IDLE		 3 /* times that without a sample: no queue stood meanwhile */
-#define LOSS_HALVED_LIFETIME_NS	 UINT64_C(1000000000)
+#define LOSS_REORDER_SHIFT  6  /* doublings of the reorder window; a round trip is the most */
+#define LOSS_REORDER_ROUNDS 16 /* without a spurious loss halve it again (RFC 8985, 6.2) */
+#define LOSS_PAUSE	    4  /* times what is usual */
+#define LOSS_QUEUES	    4  /* times the shortest round trip: most of it is queues */
+#define LOSS_DRIFT_IDLE	    3  /* times that without a sample: no queue stood meanwhile */
 
 bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns)
 {

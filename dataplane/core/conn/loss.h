@@ -10,8 +10,6 @@
 #include "core/engine_state.h"
 #include "core/numbers.h"
 
-#define LOSS_SILENCE_NS \
-	UINT64_C(10000000) /* longer than a sender of a stream that flows is quiet */
 /* One of the two ends stood still, or the path is another: what leaves from now on will show. */
 bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns);
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns);

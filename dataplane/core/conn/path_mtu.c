@@ -30,14 +30,6 @@ enum {
 	PATH_MTU_STEP = 16,  /* bisect no finer */
 };
 
-/* Between trials of one size, doubled for each, up to the most: 160 ms for 8, 290 for 12. */
-#define PATH_MTU_GAP_NS	    UINT64_C(4000000)
-#define PATH_MTU_GAP_MAX_NS UINT64_C(32000000)
-/* From one search to the next, doubled for each in vain: a narrow path is a fault that is mended.
- */
-#define PATH_MTU_RAISE_NS     UINT64_C(500000000)
-#define PATH_MTU_RAISE_MAX_NS UINT64_C(32000000000)
-
 /* conn_pmtu.out */
 enum { PROBE_OUT = 1, WITNESS_DUE = 2, WITNESS_OUT = 4, WITNESS_SEEN = 8 };
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peer.h"
 
-#define PEER_TELL_NS	      UINT64_C(100000000)
-#define PEER_PATH_LIFETIME_NS UINT64_C(60000000000)
-
 static uint64_t peer_missing(const struct conn *c)
 {
 	uint64_t expected = c->rx.any ? c->rx.largest + 1 : 0;

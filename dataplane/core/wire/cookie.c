@@ -9,8 +9,6 @@
 /* A cookie is SipHash-2-4 (128 bit) over the sender's address, what its HELLO asks for and the
  * time, under a key that never leaves this node. */
 
-#define COOKIE_LIFETIME_NS UINT64_C(10000000000)
-
 _Static_assert(crypto_shorthash_siphashx24_BYTES == WIRE_COOKIE_BYTES, "128-bit SipHash");
 
 void cookie_make(const struct engine *e, const struct net_addr *addr, const uint8_t *hello,
@@ -44,7 +42,8 @@ bool cookie_budget(struct engine *e, enum budget what)
 	 * would keep honest openers out. */
 	uint64_t per_s = e->config.handshakes_per_s * (what == BUDGET_COOKIE ? 32 : 1);
 	uint64_t each_ns = UINT64_C(1000000000) / per_s;
-	uint64_t burst_ns = numbers_max(50000000, each_ns); /* so much may come at once, or one */
+	/* so much may come at once, or one */
+	uint64_t burst_ns = numbers_max(COOKIE_BURST_NS, each_ns);
 
 	/* A node that all others turn to at once takes as many as its table holds: the rate only
 	 * bounds how fast strangers can turn the table over. */

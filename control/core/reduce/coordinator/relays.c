@@ -14,8 +14,6 @@
 #include "core/planner/segment.h"
 #include "state.h"
 
-#define FEED_BACK_NS UINT64_C(100000000) /* doubles each time */
-
 enum { FEED_LEAVES = 5 /* doublings */ };
 
 _Static_assert((int)NODES_MAX <= (int)GRAPH_SLOTS_MAX, "a set has a bit for each node");

@@ -9,7 +9,6 @@
 #include "state.h"
 
 /* For so long readers that have lost a partial target ask again. */
-#define SHOW_FAILED_NS UINT64_C(2000000000)
 
 static const char show_cancelled[] = "the reduce was cancelled by rm: reduce again";
 

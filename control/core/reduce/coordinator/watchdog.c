@@ -7,8 +7,6 @@
  */
 #include "state.h"
 
-#define WATCH_NS UINT64_C(50000000)
-
 enum { WATCH_ROOTS = 4 /* are told at a time */ };
 
 static bool watchdog_filled(const struct reduce *r)

@@ -2,9 +2,6 @@
 #include <errno.h>
 #include "state.h"
 
-#define PART_SOON_NS UINT64_C(200000)	 /* until an absent object is asked for again */
-#define PART_FED_NS  UINT64_C(100000000) /* a feeder that sends nothing for so long is reported */
-
 /* ---- for the ways ---------------------------------------------------------------------------- */
 
 const uint64_t *input_map(struct control *c, const struct part *p)

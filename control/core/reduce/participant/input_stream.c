@@ -4,9 +4,6 @@
 #include "core/base/env.h"
 #include "state.h"
 
-/* No node is reported sooner: a wrong verdict may cost a new plan, and not only a second stream. */
-#define PART_SILENT_NS UINT64_C(50000000)
-
 static bool input_stream_linked(struct control *c, struct part *p)
 {
 	struct substream_range r;
@@ -147,7 +144,7 @@ static void input_stream_look(struct control *c, struct part *p)
 		stall_asked(&p->watch, c->now_ns);
 		break;
 	case WATCH_SILENT:
-		if (c->now_ns - p->watch.asked_ns < PART_SILENT_NS)
+		if (c->now_ns - p->watch.asked_ns < PART_STALLED_NS)
 			break;
 		p->silent = true;
 		participant_report(c, p->participant);

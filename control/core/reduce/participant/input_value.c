@@ -10,7 +10,6 @@
 #include "state.h"
 
 /* A living node sends the bytes, or an answer without them, within PULL_KEEP_NS. */
-#define PART_SILENT_NS (2 * PULL_KEEP_NS)
 
 enum { PART_PAUSES = 8 }; /* that double, between PULLs of an object that is still being built */
 

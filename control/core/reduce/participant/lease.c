@@ -6,8 +6,6 @@
 #include <errno.h>
 #include "state.h"
 
-#define PARTICIPANT_ASK_NS UINT64_C(50000000)
-
 static const char participant_restarting[] = "its reduce restarts: get it again";
 
 /* The time at which the object is given up if no message shows until then that it is wanted.

@@ -18,8 +18,6 @@ struct participant;
 struct control;
 struct node;
 
-#define PULL_KEEP_NS UINT64_C(50000000)
-
 struct pull {		  /* a request that waits */
 	struct list link; /* participant.pulls, or pulls.early */
 	struct timer timer;

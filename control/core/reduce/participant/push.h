@@ -19,8 +19,6 @@ struct control;
 struct node;
 struct part;
 
-#define PUSH_KEEP_NS UINT64_C(50000000)
-
 struct push { /* a PUSH that came before its COMBINE */
 	struct list link;
 	struct timer timer;
