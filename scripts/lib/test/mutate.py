@@ -42,13 +42,15 @@ CHANGES = [(re.compile(what), [*becomes]) for what, *becomes in (
      ";"))]
 NUMBER = re.compile(r"(?<=[ (\[])\d+(?=[;,)\] ])")
 PASSED_OVER = re.compile(r"^\s*#|assert|^\S|^$")  # and what is no statement
+MARK = "MUTANT-OK: "  # in a comment of the line: why it makes no odds that no test sees
 
 
 def places(text):
     """(number of the line, from, to, instead) of all that can be changed."""
-    for number, line in enumerate(without_comments(text.split("\n"))):
+    whole = text.split("\n")
+    for number, line in enumerate(without_comments(whole)):
         line = line.rstrip()
-        if PASSED_OVER.search(line):
+        if PASSED_OVER.search(line) or MARK in whole[number]:
             continue
         for what, becomes in CHANGES:
             for found in what.finditer(line):
@@ -87,8 +89,8 @@ def fewer(command):
     return command
 
 
-def tests_of(build):
-    """By core: (name, command, what must be built), the unit tests first."""
+def tests_of(build, pattern):
+    """By core: (name, command, what must be built) of the tests so named, the unit tests first."""
     def told(what):
         return json.loads(shell.run("meson", "introspect", what, build))
 
@@ -100,7 +102,8 @@ def tests_of(build):
                   "sarissa:unit" in one["suite"]]
         chosen += [one for one in every if SIMULATED.match(one["name"])]
         out[core] = [(one["name"], fewer(one["cmd"]),
-                      [name for part in one["depends"] for name in files[part]]) for one in chosen]
+                      [name for part in one["depends"] for name in files[part]])
+                     for one in chosen if fnmatch.fnmatch(one["name"], pattern)]
     return out
 
 
@@ -167,7 +170,7 @@ def core_of(name):
     return next((core for core in CORES if name.startswith(core) and name.endswith(".c")), None)
 
 
-def prepare(cores, folder):
+def prepare(cores, folder, pattern):
     """The tests of those cores, built."""
     build = folder / "build"
     if not (build / "build.ninja").exists():
@@ -176,7 +179,9 @@ def prepare(cores, folder):
         if status:
             raise Failure(f"the copy is not configured: {said.strip()}")
     say("mutate: building")
-    tests = {core: of for core, of in tests_of(build).items() if core in cores}
+    tests = {core: of for core, of in tests_of(build, pattern).items() if core in cores}
+    if not all(tests.values()):
+        raise Failure(f"--tests {pattern} names no test of that core: it is like 'planner_*'", 2)
     if not builds(build, sum(tests.values(), [])):
         raise Failure(f"the copy does not build: see ninja -C {build}")
     for name in filter(None, map(first_failure, tests.values())):
@@ -198,7 +203,7 @@ def places_of(pattern):
 def run(args, folder):
     copy(ROOT, tracked_files(), folder)
     drawn = random.Random(args.seed).sample(args.every, min(args.count, len(args.every)))
-    tests = prepare({core_of(name) for name, _ in drawn}, folder)
+    tests = prepare({core_of(name) for name, _ in drawn}, folder, args.tests)
     count = {"noticed": 0, "not built": 0, "NOT NOTICED": 0}
     until = time.monotonic() + args.seconds
     for name, place in drawn:
@@ -228,6 +233,7 @@ def main(text):
                         help="after the first build: begin no change later")
     parser.add_argument("--only", default="*", metavar="PATTERN",
                         help="of the files' names, such as 'control/core/transfer/*'")
+    parser.add_argument("--tests", default="*", metavar="PATTERN", help="of the tests' names, such as 'planner_*'")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="for the copy and its build")
     args = parser.parse_args()
     args.every = places_of(args.only)

@@ -25,6 +25,7 @@ static bool f(struct s *s, int a)
 		g(s);
 		return;
 	}
+	h(a + 1); /* MUTANT-OK: only speed */
 	return a == 12;
 }
 """
