@@ -3,6 +3,7 @@
  * Lists of a queue's operations: those that are due at a time, and those with a number of the user.
  * queue.c and the files of the operations call it with the queue's lock held.
  */
+#include <assert.h>
 #include "deadline.h"
 #include "queue.h"
 
@@ -13,6 +14,7 @@ void op_list_init(struct op_list *l)
 
 void op_list_add(struct op_list *l, struct op *op)
 {
+	assert(!op->link && !*l->last);
 	op->next = NULL;
 	op->link = l->last;
 	*l->last = op;
@@ -21,6 +23,7 @@ void op_list_add(struct op_list *l, struct op *op)
 
 void op_list_remove(struct op_list *l, struct op *op)
 {
+	assert(op->link && *op->link == op);
 	*op->link = op->next;
 	if (op->next)
 		op->next->link = op->link;
@@ -34,6 +37,7 @@ void op_list_remove(struct op_list *l, struct op *op)
 
 static void list_heap_set(struct sar_queue *q, unsigned at, struct op *op)
 {
+	assert(at >= 1 && at <= q->due);
 	q->heap[at] = op;
 	op->heap_at = at;
 }
@@ -63,6 +67,7 @@ void queue_due_not(struct sar_queue *q, struct op *op)
 {
 	if (op->heap_at == 0)
 		return;
+	assert(op->heap_at <= q->due && q->heap[op->heap_at] == op);
 	struct op *last = q->heap[q->due--];
 	if (last != op) {
 		list_heap_set(q, op->heap_at, last);
@@ -78,6 +83,7 @@ void queue_due(struct sar_queue *q, struct op *op, int64_t due_ns)
 	op->due_ns = due_ns;
 	if (due_ns == DEADLINE_NEVER)
 		return;
+	assert(op->heap_at == 0);
 	op->heap_at = ++q->due;
 	list_heap_up(q, op);
 }
@@ -93,6 +99,8 @@ static struct op **list_user_bucket(const struct sar_queue *q, uint64_t user_dat
 void queue_user_add(struct sar_queue *q, struct op *op)
 {
 	struct op **at = list_user_bucket(q, op->user_data);
+
+	assert(!op->user_link);
 	op->by_user = *at;
 	if (*at)
 		(*at)->user_link = &op->by_user;
@@ -104,6 +112,7 @@ void queue_user_remove(struct op *op)
 {
 	if (!op->user_link)
 		return;
+	assert(*op->user_link == op);
 	*op->user_link = op->by_user;
 	if (op->by_user)
 		op->by_user->user_link = op->user_link;

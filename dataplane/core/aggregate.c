@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "aggregate.h"
 
 enum { SLOT_FREE, SLOT_OPEN, SLOT_DONE };
@@ -11,6 +12,7 @@ uint64_t aggregate_bytes(uint32_t groups, uint32_t window)
 void aggregate_init(struct aggregate_pool *p, uint32_t groups, uint32_t window, void *memory,
 		    enum kernel_level level)
 {
+	assert(groups >= 1 && groups <= AGGREGATE_GROUPS_MAX && window <= AGGREGATE_WINDOW_MAX);
 	memset(p, 0, sizeof(*p));
 	p->groups = groups;
 	p->window = window;
@@ -96,6 +98,7 @@ static void aggregate_group_begin(struct aggregate_pool *p, struct aggregate_gro
 static void aggregate_group_touch(struct aggregate_group *g, uint64_t now_ns,
 				  struct aggregate_source from)
 {
+	assert(g->used && from.port < AGGREGATE_PORTS_MAX);
 	g->used_ns = now_ns;
 	g->ports |= 1ull << from.port;
 	g->origin = from.origin;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "transmit.h"
 #include "core/conn/ack.h"
 #include "core/kernel/chunk_crc.h"
@@ -496,6 +497,7 @@ static bool transmit_packet(struct engine *e, struct conn *c, struct packet_out 
 	if (d.kind == SENT_PROBE)
 		room = (uint16_t)(d.pad_to - WIRE_BODY - d.frame_bytes);
 	out->head_length = transmit_head(e, c, &d, out->head, room);
+	assert(out->head_length <= out->head_room && (d.payload || d.payload_bytes == 0));
 	out->payload = d.payload;
 	out->payload_length = d.payload_bytes;
 	out->ecn = d.kind != SENT_NOTHING ? ENGINE_ECN_ECT0 : ENGINE_ECN_NOT;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "wheel.h"
 #include "core/conn/conn.h"
 #include "numbers.h"
@@ -21,6 +22,7 @@ void wheel_disarm(struct engine *e, struct conn *c)
 {
 	if (list_empty(&c->timer))
 		return;
+	assert(c->wheel_ns != NEVER);
 	struct list *other = c->timer.next;
 	list_remove(&c->timer);
 	if (list_empty(other) && other >= e->wheel.slot && other < e->wheel.slot + WHEEL_SLOTS) {
@@ -46,6 +48,7 @@ void wheel_arm(struct engine *e, struct conn *c, uint64_t when_ns)
 		slot = w->now_slot;
 	if (slot >= w->now_slot + WHEEL_SLOTS)
 		slot = w->now_slot + WHEEL_SLOTS - 1;
+	assert(slot >= w->now_slot && slot - w->now_slot < WHEEL_SLOTS);
 	c->wheel_ns = slot * WHEEL_SLOT_NS;
 	list_append(&w->slot[slot % WHEEL_SLOTS], &c->timer);
 	w->occupied[slot % WHEEL_SLOTS / 64] |= UINT64_C(1) << (slot % 64);
@@ -64,6 +67,7 @@ static void wheel_run_slot(struct engine *e, uint64_t k)
 	e->wheel.occupied[k / 64] &= ~(UINT64_C(1) << (k % 64));
 	while (!list_empty(&due)) {
 		struct conn *c = list_entry(due.next, struct conn, timer);
+		assert(c->state != CONN_FREE);
 		list_remove(&c->timer);
 		c->wheel_ns = NEVER;
 		conn_timers(e, c);

@@ -23,6 +23,7 @@
 #ifndef SARISSA_INCLUDE_INTERNAL_RECORD_H
 #define SARISSA_INCLUDE_INTERNAL_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "ids.h"
 
@@ -205,6 +206,23 @@ _Static_assert(offsetof(struct record, local.chunks) == offsetof(struct record, 
 		       offsetof(struct record, local.peer_first) ==
 			       offsetof(struct record, edge.peer_first),
 	       "a LOCAL edge is read as an IN edge that has a source for its connection");
+
+/* What control may put into a ring: a known operation, and none of the fields of events. */
+static inline bool command_valid(const struct record *r)
+{
+	return r->op > COMMAND_NONE && r->op < COMMAND_OPS && r->reason == REASON_NONE;
+}
+
+/* What a worker may put into a ring: a known event, a known reason, and one kind of thing. */
+static inline bool event_valid(const struct record *r)
+{
+	bool kinds = r->op == EVENT_DROPPED || r->op == EVENT_EDGE_FAILED ||
+		     r->op == EVENT_OUT_DONE || r->op == EVENT_IN_DONE;
+
+	return r->op > EVENT_NONE && r->op < EVENT_OPS && r->reason < REASON_COUNT &&
+	       (!kinds || r->flags == RECORD_FLAG_IN || r->flags == RECORD_FLAG_OUT ||
+		(r->flags == RECORD_FLAG_BUFFER && r->op == EVENT_DROPPED));
+}
 
 /* Chunks of an object of size bytes. */
 static inline uint64_t chunk_count(uint64_t size, uint32_t chunk_bytes)

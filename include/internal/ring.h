@@ -10,6 +10,7 @@
 #ifndef SARISSA_INCLUDE_INTERNAL_RING_H
 #define SARISSA_INCLUDE_INTERNAL_RING_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,6 +45,14 @@ static inline uint32_t ring_used(uint32_t head, uint32_t tail)
 	return head - tail;
 }
 
+/* Our own end: never more records between the two indexes than the ring has. What the other end
+ * wrote is taken by ring_look() only if that stays so. */
+static inline bool ring_valid(const struct ring_end *p, bool producer)
+{
+	return (producer ? ring_used(p->mine, p->theirs) : ring_used(p->theirs, p->mine)) <=
+	       IPC_RING_RECORDS;
+}
+
 static inline void ring_look(struct ring_end *p, const _Atomic uint32_t *index, bool producer)
 {
 	uint32_t now = atomic_load_explicit(index, memory_order_acquire);
@@ -64,6 +73,7 @@ static inline unsigned ring_push(struct ring_end *p, const struct record *in, un
 {
 	unsigned room = IPC_RING_RECORDS - ring_used(p->mine, p->theirs);
 
+	assert(ring_valid(p, true));
 	if (room < count)
 		room = ring_room(p);
 	if (count > room)
@@ -88,6 +98,7 @@ static inline unsigned ring_pop(struct ring_end *p, struct record *out, unsigned
 {
 	unsigned held = ring_used(p->theirs, p->mine);
 
+	assert(ring_valid(p, false));
 	if (held < count) {
 		ring_look(p, &p->ring->head, false);
 		held = ring_used(p->theirs, p->mine);

@@ -86,6 +86,7 @@ static bool allocator_cut(struct allocator *a, uint32_t number, uint64_t length)
 		allocator_unlist(a, number);
 		return true;
 	}
+	assert(!r->taken && length > 0 && length < r->length);
 	rest = pool_take(&a->ranges);
 	if (!rest)
 		return false;
@@ -108,9 +109,11 @@ static uint32_t allocator_mark(struct allocator *a, uint32_t number)
 {
 	struct range *r = allocator_at(a, number);
 
+	assert(!r->taken && r->length > 0);
 	r->taken = true;
 	r->prev = r->next = 0;
 	a->used_bytes += r->length * a->grain_bytes;
+	assert(a->used_bytes <= a->length * a->grain_bytes);
 	return number;
 }
 
@@ -191,6 +194,8 @@ static void allocator_join(struct allocator *a, uint32_t number)
 	uint32_t behind = r->after;
 	struct range *gone = allocator_at(a, behind);
 
+	assert(gone && !gone->taken && gone->before == number);
+	assert(gone->offset == r->offset + r->length);
 	r->length += gone->length;
 	r->after = gone->after;
 	if (r->after)
@@ -205,6 +210,7 @@ void allocator_give(struct allocator *a, uint32_t number)
 	struct range *r = allocator_at(a, number);
 
 	assert(r && r->taken);
+	assert(a->used_bytes >= r->length * a->grain_bytes);
 	r->taken = false;
 	a->used_bytes -= r->length * a->grain_bytes;
 	if (r->after && !allocator_at(a, r->after)->taken) {
@@ -221,10 +227,45 @@ void allocator_give(struct allocator *a, uint32_t number)
 
 uint64_t allocator_offset(const struct allocator *a, uint32_t number)
 {
+	assert(number != 0 && allocator_at(a, number)->taken);
 	return allocator_at(a, number)->offset * a->grain_bytes;
 }
 
 uint64_t allocator_bytes(const struct allocator *a, uint32_t number)
 {
 	return allocator_at(a, number)->length * a->grain_bytes;
+}
+
+/* How often the range stands on the list of its class. */
+static uint32_t allocator_listed(const struct allocator *a, uint32_t number)
+{
+	uint32_t count = 0;
+	unsigned order, step;
+
+	allocator_class(allocator_at(a, number)->length, &order, &step);
+	if (!(a->orders >> order & 1) || !(a->steps[order] >> step & 1))
+		return 0;
+	for (uint32_t n = a->free[order][step]; n && count < 2; n = allocator_at(a, n)->next)
+		count += n == number;
+	return count;
+}
+
+bool allocator_valid(const struct allocator *a)
+{
+	uint64_t at = a->length, used = 0;
+	uint32_t behind = 0, ranges = 1; /* number 0 */
+
+	for (uint32_t n = a->last; n; ranges++) {
+		const struct range *r = allocator_at(a, n), *after = allocator_at(a, behind);
+
+		if (r->length == 0 || r->offset + r->length != at || r->after != behind)
+			return false;
+		if (!r->taken && ((after && !after->taken) || allocator_listed(a, n) != 1))
+			return false;
+		used += r->taken ? r->length : 0;
+		at = r->offset;
+		behind = n;
+		n = r->before;
+	}
+	return at == 0 && used * a->grain_bytes == a->used_bytes && ranges == a->ranges.used;
 }

@@ -50,6 +50,10 @@ uint32_t allocator_take_at(struct allocator *a, uint64_t offset, uint64_t bytes)
 
 void allocator_give(struct allocator *a, uint32_t range);
 
+/* The ranges tile the space in order, no two free ones touch, each free one is on the list of its
+ * class, and the account is right. Looks at all of them: for tests. */
+bool allocator_valid(const struct allocator *a);
+
 /* Offset in bytes of a taken range. */
 uint64_t allocator_offset(const struct allocator *a, uint32_t range);
 uint64_t allocator_bytes(const struct allocator *a, uint32_t range);

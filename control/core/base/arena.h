@@ -56,6 +56,7 @@ static inline void *pool_at(const struct pool *p, uint32_t index)
 
 static inline uint32_t pool_index(const struct pool *p, const void *item)
 {
+	assert((const uint8_t *)item >= p->items);
 	return (uint32_t)(((const uint8_t *)item - p->items) / p->item_bytes);
 }
 
@@ -71,6 +72,7 @@ static inline void *pool_take(struct pool *p)
 	else
 		return NULL;
 	p->used++;
+	assert(p->used <= p->fresh);
 	return memset(pool_at(p, index), 0, p->item_bytes);
 }
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "bitmap.h"
+
+bool bitmap_valid(const uint64_t *map, uint32_t chunks)
+{
+	return (uintptr_t)map % sizeof(*map) == 0 &&
+	       (chunks % 64 == 0 || map[chunks / 64] >> (chunks % 64) == 0);
+}
 
 uint32_t bitmap_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing)
 {
@@ -51,6 +58,7 @@ uint32_t bitmap_runs(const uint64_t *map, uint32_t first, uint32_t end,
 
 void bitmap_set(uint64_t *map, uint32_t first, uint32_t count)
 {
+	assert(count <= UINT32_MAX - first);
 	for (uint32_t i = first; i < first + count;) {
 		uint32_t in_word = 64 - i % 64, left = first + count - i;
 		uint32_t run = in_word < left ? in_word : left;
@@ -63,6 +71,7 @@ void bitmap_set(uint64_t *map, uint32_t first, uint32_t count)
 
 void bitmap_add(uint64_t *map, const uint64_t *other, uint32_t chunks)
 {
+	assert(chunks > 0);
 	for (uint32_t w = 0; w <= (chunks - 1) / 64; w++)
 		map[w] |= __atomic_load_n(&other[w], __ATOMIC_RELAXED);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * * Reads the bitmap of arrived chunks, one bit each, while a worker sets bits in it. Bits are only
+ * Reads the bitmap of arrived chunks, one bit each, while a worker sets bits in it. Bits are only
  * ever set: so an answer may be a moment old, but a chunk that it shows has arrived.
  * internal/record.h counts missing ones.
  */
 #ifndef SARISSA_CONTROL_CORE_BASE_BITMAP_H
 #define SARISSA_CONTROL_CORE_BASE_BITMAP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "internal/record.h"
 
@@ -16,6 +17,9 @@ struct chunk_run {
 	uint32_t first, count;
 };
 
+/* Of so many chunks: whole words, and no bit behind the last chunk. For tests: a bitmap lies in the
+ * store, where a client may write, so that no process may end for one that is not. */
+bool bitmap_valid(const uint64_t *map, uint32_t chunks);
 /* The chunk of [first, end) before which so many are missing; end when fewer are. */
 uint32_t bitmap_after(const uint64_t *map, uint32_t first, uint32_t end, uint32_t missing);
 /* The longest runs of [first, end) that are there, in rising order; returns how many. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "modules.h"
 
 /* Bound of a worker's queue. Records in it at a time: of a stage at most its opening, finishing and
@@ -27,7 +28,8 @@ void commands_push(struct control *c, unsigned worker, const struct record *r)
 
 	if (!c->attached)
 		return;
-	assert(q->count < q->capacity);
+	assert(q->count < q->capacity && q->head < q->capacity);
+	assert(command_valid(r));
 	*slot = *r;
 	slot->epoch = c->commands.epoch;
 	q->count++;
@@ -38,6 +40,7 @@ unsigned commands_take(struct control *c, unsigned worker, struct record *out, u
 	struct command_queue *q = &c->commands.queue[worker];
 	unsigned n = 0;
 
+	assert(q->count <= q->capacity);
 	while (n < count && q->count > 0) {
 		out[n++] = q->ring[q->head];
 		q->head = (q->head + 1) % q->capacity;

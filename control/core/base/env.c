@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <xxhash.h>
 #include "env.h"
 #include "modules.h"
@@ -31,6 +32,7 @@ uint64_t env_generation(struct control *c)
 	c->generation += NODES_MAX;
 	if (c->generation < clock)
 		c->generation = clock;
+	assert(c->generation % NODES_MAX == 0);
 	return c->generation | (c->config.node % NODES_MAX);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "lanes.h"
 #include <string.h>
 #include "internal/record.h"
@@ -19,6 +20,7 @@ uint32_t lane_count(uint64_t size, uint32_t workers)
 
 uint32_t lane_first(uint32_t chunks, uint32_t lanes, uint32_t lane)
 {
+	assert(lanes >= 1 && lane <= lanes);
 	uint64_t first = (uint64_t)chunks * lane / lanes;
 
 	return lane == lanes ? chunks : (uint32_t)(first - first % LANE_GRAIN_CHUNKS);
@@ -26,6 +28,7 @@ uint32_t lane_first(uint32_t chunks, uint32_t lanes, uint32_t lane)
 
 uint32_t lane_of(uint32_t chunks, uint32_t lanes, uint32_t chunk)
 {
+	assert(lanes >= 1 && lanes <= LANES_MAX);
 	uint32_t lane = lanes - 1;
 
 	while (chunk < lane_first(chunks, lanes, lane))

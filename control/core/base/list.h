@@ -3,6 +3,7 @@
 #ifndef SARISSA_CONTROL_CORE_BASE_LIST_H
 #define SARISSA_CONTROL_CORE_BASE_LIST_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -34,6 +35,7 @@ static inline bool list_linked(const struct list *node)
 
 static inline void list_append(struct list *head, struct list *node)
 {
+	assert(head->next && head->prev->next == head);
 	node->prev = head->prev;
 	node->next = head;
 	head->prev->next = node;
@@ -45,6 +47,7 @@ static inline void list_remove(struct list *node)
 {
 	if (!node->next)
 		return;
+	assert(node->prev->next == node && node->next->prev == node);
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
 	node->prev = node->next = NULL;

@@ -10,6 +10,7 @@ void timers_carve(struct timers *ts, struct arena *a, uint32_t capacity)
 
 static void timers_place(struct timers *ts, struct timer *t, uint32_t position)
 {
+	assert(position >= 1 && position <= ts->count);
 	ts->heap[position] = t;
 	t->position = position;
 }
@@ -47,6 +48,7 @@ void timers_cancel(struct timers *ts, struct timer *t)
 
 	if (position == 0)
 		return;
+	assert(position <= ts->count && ts->heap[position] == t);
 	t->position = 0;
 	last = ts->heap[ts->count--];
 	if (last == t)
@@ -57,6 +59,7 @@ void timers_cancel(struct timers *ts, struct timer *t)
 
 void timers_set(struct timers *ts, struct timer *t, uint64_t at_ns, timer_fire *fire)
 {
+	assert(fire);
 	timers_cancel(ts, t);
 	assert(ts->count < ts->capacity);
 	t->at_ns = at_ns;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <xxhash.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
@@ -74,6 +75,7 @@ void membership_record(struct control *c, struct node *n, uint64_t incarnation,
 {
 	bool counts = !join_is_guest(c, n);
 
+	assert(incarnation >= n->member_incarnation);
 	c->cluster->members.digest ^= counts ? membership_mark(n) : 0;
 	c->cluster->members.view ^= counts ? settle_mark(n) : 0;
 	n->member = (uint8_t)state;
@@ -133,6 +135,7 @@ static bool membership_view(struct control *c)
 	m->before = m->live;
 	m->before_count = before_count;
 	m->live = live;
+	assert(count <= c->config.nodes);
 	m->live_count = count;
 	memset(m->owner, 0, sizeof(m->owner));
 	m->changed_ns = c->now_ns;
@@ -159,6 +162,7 @@ static void membership_suspicion_fire(struct control *c, struct timer *t);
 
 static void membership_gone(struct control *c, struct node *n)
 {
+	assert(!membership_live(n));
 	n->probed_ns = 0;
 	if (n->state == NODE_UP)
 		wiring_node_down(c, n);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "core/base/env.h"
 #include "state.h"
 #include "events.h"
@@ -31,6 +32,7 @@ static void rpc_plan_count(struct control *c, const struct call *call, int32_t b
 {
 	if (call->message.kind != MESSAGE_COMBINE)
 		return;
+	assert(by > 0 || (c->cluster->calls.plans > 0 && call->node->plans > 0));
 	c->cluster->calls.plans += (uint32_t)by;
 	call->node->plans += (uint32_t)by;
 }
@@ -47,6 +49,7 @@ bool rpc_plan_fits(const struct control *c, const struct node *n)
 
 static void rpc_free(struct control *c, struct call *call)
 {
+	assert(list_linked(&call->of_node));
 	rpc_plan_count(c, call, -1);
 	timers_cancel(&c->timers, &call->timer);
 	list_remove(&call->of_node);
@@ -115,6 +118,7 @@ struct call *rpc_start(struct control *c, struct node *n, const struct message *
 
 	if (!call)
 		return NULL;
+	assert(n);
 	call->node = n;
 	call->message = *m;
 	rpc_plan_count(c, call, 1);

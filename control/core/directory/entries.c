@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of a directory shard: entries, copies, inline values. */
+#include <assert.h>
 #include <errno.h>
 #include "core/control.h"
 #include "directory.h"
@@ -91,6 +92,7 @@ void directory_settle(struct directory *d, struct entry *e)
 	if (!list_empty(&e->waiters) || !list_empty(&e->locates) || e->reserved ||
 	    !list_empty(&e->references))
 		return;
+	assert(e->used && e->arriving == 0 && list_empty(&e->copies));
 	idmap_remove(&d->by_id, &e->by_id);
 	e->used = false;
 	pool_give(&d->entries, e);
@@ -121,6 +123,7 @@ static bool directory_copy_arrives(const struct copy *copy)
 
 void directory_copy_state(struct copy *copy, uint32_t state, bool by_value)
 {
+	assert(!directory_copy_arrives(copy) || copy->entry->arriving > 0);
 	copy->entry->arriving -= directory_copy_arrives(copy);
 	copy->state = state;
 	copy->by_value = by_value;

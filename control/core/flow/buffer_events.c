@@ -3,6 +3,7 @@
  * The events of workers about buffers and edges. Events about stages and edges that are being
  * dropped, or that an earlier control has made, are ignored.
  */
+#include <assert.h>
 #include "core/base/env.h"
 #include "core/base/text.h"
 #include "state.h"
@@ -33,6 +34,7 @@ static struct edge *buffer_events_find_edge(struct control *c, unsigned worker, 
 
 static void buffer_events_free_edge(struct control *c, struct edge *e)
 {
+	assert(e->handle != 0);
 	list_remove(&e->of_stage);
 	list_remove(&e->of_owner);
 	if (e->bitmap)
@@ -51,6 +53,7 @@ static void buffer_events_free_lane(struct control *c, struct stage *s)
 	{
 		buffer_events_free_edge(c, list_item(l, struct edge, of_stage));
 	}
+	assert(list_empty(&s->outs) && list_empty(&s->ins) && s->handle != 0);
 	list_remove(&s->advance);
 	s->handle = 0;
 	pool_give(&c->flow->buffers.stages, s);
@@ -59,6 +62,8 @@ static void buffer_events_free_lane(struct control *c, struct stage *s)
 static void buffer_events_free_stage(struct control *c, struct stage *head)
 {
 	uint32_t slot = head->slot;
+
+	assert(head->head == head && head->dropping);
 
 	list_remove(&head->mirror);
 	if (head->bitmap)

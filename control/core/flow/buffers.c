@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "state.h"
 #include "events.h"
 
@@ -117,6 +118,7 @@ static struct stage *buffers_take(struct control *c, uint32_t slot, uint32_t lan
 	for (struct stage *s = head; s; s = s->next)
 		s->handle = buffers_handle(c->flow->buffers.stage_generation,
 					   pool_index(&c->flow->buffers.stages, s));
+	assert(head && lanes >= 1);
 	head->lanes = (uint16_t)lanes;
 	wiring_held(c, slot);
 	return head;
@@ -221,6 +223,7 @@ void buffers_finish(struct control *c, struct stage *head)
 	struct record r = {.op = COMMAND_FINISH};
 	struct stage *s = head;
 
+	assert(!head->dropping);
 	while (s->next)
 		s = s->next;
 	s->withhold = false;
@@ -298,6 +301,7 @@ static void buffers_drop_lane(struct control *c, struct stage *s)
 
 void buffers_drop_stage(struct control *c, struct stage *head)
 {
+	assert(head->head == head);
 	if (head->dropping)
 		return;
 	head->dropping = true;
@@ -371,6 +375,7 @@ static struct edge *buffers_substream(struct control *c, struct stage *head, uin
 
 	if (!e)
 		return NULL;
+	assert(t->first < t->end);
 	e->first = t->first;
 	e->end = t->end;
 	e->peer_first = t->peer_first;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "substreams.h"
 #include <errno.h>
 #include "state.h"
@@ -23,6 +24,7 @@ struct substream substream_at(const struct substream_range *r, uint32_t chunk)
 	uint32_t left = r->end - chunk;
 
 	left = here < left ? here : left;
+	assert(chunk >= r->first && chunk < r->end && left > 0 && there > 0);
 	s.end = chunk + (there < left ? there : left);
 	return s;
 }

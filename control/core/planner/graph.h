@@ -166,5 +166,9 @@ struct graph_limits {
 /* NULL; or what is wrong with the graph, a constant text. Reads only what it has checked before, so
  * any content of the arrays may come. One pass, and a climb for each feeder. */
 const char *verify_graph(const struct graph *g, const struct graph_limits *limits);
+static inline bool graph_valid(const struct graph *g, const struct graph_limits *limits)
+{
+	return verify_graph(g, limits) == NULL;
+}
 
 #endif

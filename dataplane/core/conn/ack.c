@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "ack.h"
 #include "core/plan/in_edge.h"
 
@@ -34,6 +35,7 @@ static void ack_advance(struct engine *e, struct conn *c, uint64_t pn)
 	uint64_t from = c->rx.any ? c->rx.largest / 64 + 1 : 0;
 	uint64_t to = pn / 64;
 
+	assert(!c->rx.any || pn > c->rx.largest);
 	if (to >= from && to - from >= ack_words(e))
 		from = to - ack_words(e) + 1;
 	for (uint64_t w = from; w <= to; w++)
@@ -137,6 +139,7 @@ static void ack_write_time(const struct engine *e, const struct conn *c, uint8_t
 
 static void ack_written(struct engine *e, struct conn *c)
 {
+	assert(c->rx.any && c->rx.ack_pending > 0);
 	c->rx.ack_history[c->rx.ack_sent++ % 4] = c->rx.largest;
 	c->rx.ack_pending = 0;
 	c->rx.ack_now = false;

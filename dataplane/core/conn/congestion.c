@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "congestion.h"
 #include "ack.h"
 #include "loss.h"
@@ -82,6 +83,7 @@ static void congestion_pace(struct engine *e, struct conn *c)
 	uint64_t most = (uint64_t)c->window_pkts * e->config.mtu;
 
 	c->cc.cwnd_bytes = numbers_min(numbers_max(c->cc.cwnd_bytes, congestion_least(e)), most);
+	assert(c->cc.cwnd_bytes > 0);
 	uint64_t per_kib = c->loss.srtt_ns * 1024 / c->cc.cwnd_bytes;
 	uint64_t full = numbers_min(c->cc.rate.ns_per_kib * 14 / 15, 2 * per_kib);
 	c->cc.pace_ns_per_kib = c->cc.slow_start ? per_kib / 2 : numbers_max(per_kib * 4 / 5, full);
@@ -104,6 +106,7 @@ void congestion_shared(struct engine *e, struct conn *c, uint8_t senders)
 
 static void congestion_cut(struct conn *c, uint32_t keep_1024)
 {
+	assert(keep_1024 <= 1024);
 	c->cc.cwnd_bytes = c->cc.cwnd_bytes * keep_1024 / 1024;
 	c->cc.cwnd_full_bytes = c->cc.cwnd_bytes;
 	c->cc.slow_start = false;

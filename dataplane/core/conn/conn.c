@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <sodium/crypto_shorthash.h>
 #include "conn.h"
 #include "congestion.h"
@@ -86,6 +87,7 @@ struct conn *conn_alloc(struct engine *e, const struct net_addr *addr)
 		return NULL;
 	struct conn *c = list_entry(e->free_conns.prev, struct conn, ready);
 	list_remove(&c->ready);
+	assert(c->state == CONN_FREE && e->conns_used < e->config.conns_max);
 	conn_reset(e, c);
 	c->generation = handle_next_generation(c->generation);
 	c->handle = handle_make(c->index, c->generation);
@@ -119,6 +121,7 @@ static struct record *conn_event(struct engine *e, const struct conn *c, enum ev
 
 void conn_established(struct engine *e, struct conn *c)
 {
+	assert(c->state == CONN_OPENING && c->remote != 0 && c->incarnation != 0);
 	c->state = CONN_UP;
 	c->main->paths += c->main != c;
 	c->check_tx = wire_check_conn(e->config.incarnation, c->handle, c->incarnation);
@@ -139,6 +142,7 @@ void conn_established(struct engine *e, struct conn *c)
 
 static void conn_end(struct engine *e, struct conn *c, enum reason why)
 {
+	assert(c->state != CONN_FREE && e->conns_used > 0);
 	list_each(o, &c->out_edges) out_edge_fail(e, list_entry(o, struct out_edge, on_conn), why);
 	list_each(i, &c->in_edges) in_edge_fail(e, list_entry(i, struct in_edge, on_origin), why);
 	msg_abandon(e, c, why);
@@ -151,6 +155,8 @@ static void conn_end(struct engine *e, struct conn *c, enum reason why)
 	list_remove(&c->ready);
 	list_append(&e->free_conns, &c->ready);
 	peer_forget(e, c);
+	assert(list_empty(&c->out_edges) && list_empty(&c->in_edges) && c->in_active == 0);
+	assert(list_empty(&c->msg.out) && list_empty(&c->timer));
 	c->state = CONN_FREE;
 	c->handle = 0;
 	e->conns_used--;
@@ -159,6 +165,7 @@ static void conn_end(struct engine *e, struct conn *c, enum reason why)
 void conn_close(struct engine *e, struct conn *c, enum reason why)
 {
 	c = c->main;
+	assert(c->main == c);
 	path_each(p, c)
 	{
 		if (p != c)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "handshake.h"
 #include "core/wire/cookie.h"
 #include "core/plan/event.h"
@@ -33,6 +34,7 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 {
 	uint16_t length = WIRE_HELLO_MIN;
 
+	assert(c->state == CONN_OPENING && c->hello.due);
 	c->hello.last_long = c->hello.long_ones < HANDSHAKE_FULL_SIZE_TRIES;
 	if (c->hello.last_long) {
 		length = (uint16_t)(e->config.mtu - conn_overhead(c));
@@ -85,6 +87,7 @@ static struct reply *handshake_reply_slot(struct engine *e, const struct net_add
 {
 	struct engine_replies *q = &e->replies[rail];
 
+	assert(q->count <= REPLIES_MAX && q->head < REPLIES_MAX);
 	if (q->count == REPLIES_MAX)
 		return NULL;
 	struct reply *r = &q->slot[(q->head + q->count++) % REPLIES_MAX];
@@ -103,6 +106,7 @@ bool handshake_reply(struct engine *e, unsigned rail, struct packet_out *out)
 	q->head = (q->head + 1) % REPLIES_MAX;
 	q->count--;
 	out->to = r->to;
+	assert(r->length >= WIRE_BODY && r->length <= sizeof(r->bytes));
 	memcpy(out->head, r->bytes, r->length);
 	out->head_length = r->length;
 	if (r->pad_to > r->length && r->pad_to <= out->head_room) {
@@ -149,6 +153,7 @@ static void handshake_send_accept(struct engine *e, struct conn *c, uint16_t len
 /* The peer's words about itself. */
 static void handshake_learn(struct conn *c, const uint8_t *hello)
 {
+	assert(c->state == CONN_OPENING);
 	c->remote = wire_get32(hello + HELLO_AT_CONN);
 	c->incarnation = wire_get64(hello + HELLO_AT_INCARNATION);
 	c->peer_mtu = wire_get16(hello + HELLO_AT_MTU);

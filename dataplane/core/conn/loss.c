@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "loss.h"
 #include "ack.h"
 #include "congestion.h"
@@ -131,6 +132,7 @@ void loss_round(struct conn *c)
 {
 	if (c->loss.reorder_shift == 0 || ++c->loss.reorder_rounds < LOSS_REORDER_ROUNDS)
 		return;
+	assert(c->loss.reorder_shift <= LOSS_REORDER_SHIFT);
 	c->loss.reorder_rounds = 0;
 	c->loss.reorder_shift--;
 }
@@ -205,6 +207,7 @@ void loss_probe(struct engine *e, struct conn *c)
 	if (c->loss.pto_count < UINT16_MAX) /* a pulled rail is probed for hours */
 		c->loss.pto_count++;
 	c->tx.last_elicit_ns = e->now_ns; /* the next probe counts from here */
+	assert(e->unanswered > 0 && e->unanswered <= e->conns_used);
 	e->count->tail_probes++;
 	if (c->loss.pto_count == 1 && loss_may_wait(c)) {
 		c->ping_due = true;
@@ -223,6 +226,7 @@ void loss_probe(struct engine *e, struct conn *c)
 
 void loss_answered(struct engine *e, struct conn *c)
 {
+	assert(c->loss.pto_count == 0 || e->unanswered > 0);
 	e->unanswered -= c->loss.pto_count > 0;
 	c->loss.pto_count = 0;
 	c->impaired = false;

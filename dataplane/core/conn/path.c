@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "path.h"
 #include "sent.h"
 #include "core/numbers.h"
@@ -14,6 +15,7 @@ void path_on_rail(struct conn *c, unsigned rail)
 
 bool path_join(struct conn *main, struct conn *c, unsigned rail)
 {
+	assert(rail < RAILS_MAX && main->main == main);
 	if (main->path[rail])
 		return false;
 	c->path[c->rail] = NULL;
@@ -92,10 +94,12 @@ void path_wake(struct engine *e, struct conn *c)
 /* Its packets under way wait for the others; it asks on. */
 static void path_impair(struct engine *e, struct conn *c)
 {
+	assert(!c->impaired && c->main->paths > 0);
 	c->impaired = true;
 	e->count->paths_impaired++;
 	while (c->tx.inflight_pkts > 0)
 		sent_lose(e, c, c->tx.oldest_pn);
+	assert(c->tx.inflight_bytes == 0);
 	c->ping_due = true;
 	path_wake(e, c);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "peer.h"
 
 static uint64_t peer_missing(const struct conn *c)
@@ -49,6 +50,7 @@ static void peer_rates(struct conn *c, uint64_t now_ns)
 
 void peer_tell(struct engine *e, struct conn *c)
 {
+	assert(e->config.peers && c->index < e->config.conns_max);
 	peer_rates(c, e->now_ns);
 	c->report.tell_ns = e->now_ns + PEER_TELL_NS;
 	c->report.reported_bytes = c->tally.tx_bytes + c->tally.rx_bytes;

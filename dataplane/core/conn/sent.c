@@ -112,6 +112,7 @@ static void sent_queue(struct engine *e, struct conn *c, struct sent *s)
 
 static void sent_release(struct conn *c, struct sent *s, uint64_t slot)
 {
+	assert(s->state == SENT_OUTSTANDING);
 	sent_clear(c->tx.outstanding, slot);
 	c->tx.inflight_pkts--;
 	c->tx.inflight_bytes -= s->bytes;
@@ -123,6 +124,7 @@ void sent_lose(struct engine *e, struct conn *c, uint64_t pn)
 	struct sent *s = &c->tx.sent[slot];
 	struct in_edge *i;
 
+	assert(pn >= c->tx.oldest_pn && pn < c->tx.next_pn && sent_outstanding(e, c, pn));
 	sent_release(c, s, slot);
 	if (pn == c->tx.oldest_pn)
 		sent_advance_oldest(e, c);
@@ -196,6 +198,7 @@ bool sent_may_split(const struct engine *e, const struct conn *c)
 
 static void sent_put_back(struct engine *e, struct conn *c, const struct lost_item *item)
 {
+	assert(c->tx.lost_count < e->sent_slots);
 	c->tx.lost_head = (c->tx.lost_head - 1) & (e->sent_slots - 1);
 	c->tx.lost[c->tx.lost_head] = *item;
 	c->tx.lost_count++;
@@ -230,6 +233,7 @@ void sent_defer(struct engine *e, struct conn *c, const struct lost_item *item)
 
 void sent_defer_last(struct engine *e, struct conn *c, const struct lost_item *item)
 {
+	assert(c->tx.lost_count < e->sent_slots);
 	uint32_t at = (c->tx.lost_head + c->tx.lost_count++) & (e->sent_slots - 1);
 
 	c->tx.lost[at] = *item;
@@ -288,6 +292,7 @@ static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint6
 		}
 		news->bytes_max = (uint32_t)numbers_max(news->bytes_max, s->bytes);
 		if (s->state == SENT_LOST) {
+			assert(c->tx.lost[s->lost_at].pn_low == s->pn_low);
 			s->state = SENT_ACKED;
 			c->tx.lost[s->lost_at].kind = SENT_NOTHING;
 			sent_deliver(e, c, s);
@@ -381,6 +386,7 @@ bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 			loss_drift(e, c);
 	}
 	sent_advance_oldest(e, c);
+	assert(c->tx.largest_acked < c->tx.next_pn && c->tx.oldest_pn <= c->tx.next_pn);
 	congestion_acked(e, c, news.bytes, news.packets, largest);
 	loss_detect(e, c);
 	conn_wake(e, c);

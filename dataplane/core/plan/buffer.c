@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "internal/crash_point.h"
 #include "buffer.h"
 #include "combine.h"
@@ -45,6 +46,7 @@ static void buffer_settle(struct buffer *b)
 	}
 	if (b->ready_low > limit)
 		b->ready_low = limit;
+	assert(b->ready_low <= b->chunks);
 }
 
 static void buffer_report(struct engine *e, struct buffer *b)
@@ -94,6 +96,7 @@ static void buffer_give(struct engine *e, struct buffer *b, uint32_t chunk)
 
 void buffer_ready(struct engine *e, struct buffer *b, uint32_t chunk)
 {
+	assert(chunk < b->chunks && b->bitmap);
 	crash_point();
 	b->bitmap[chunk / 64] |= UINT64_C(1) << (chunk % 64);
 	crash_point();
@@ -235,6 +238,7 @@ enum reason buffer_open(struct engine *e, const struct record *r)
 	list_init(&b->takers);
 	b->handle = r->buffer.buffer;
 	e->buffer_number += e->buffer_number == UINT32_MAX ? 2 : 1;
+	assert(e->buffer_number != 0);
 	b->number = e->buffer_number;
 	b->epoch = r->epoch;
 	b->token = r->token;
@@ -273,6 +277,7 @@ enum reason buffer_advance(struct engine *e, const struct record *r)
 	uint32_t low = buffer_whole_chunks(b, r->progress.ready_bytes);
 	if (low <= b->ready_low)
 		return REASON_NONE;
+	assert(low <= b->chunks && b->counts == NULL);
 	uint32_t first = b->ready_low;
 	b->ready_low = b->ready_high = b->ready_count = low;
 	list_each(l, &b->out_edges)
@@ -311,6 +316,8 @@ enum reason buffer_drop(struct engine *e, const struct record *r)
 	list_each(l, &b->locals) in_edge_close(e, list_entry(l, struct in_edge, on_buffer));
 	list_each(t, &b->takers)
 		in_edge_fail(e, list_entry(t, struct in_edge, on_origin), REASON_CLOSED);
+	assert(list_empty(&b->out_edges) && list_empty(&b->in_edges) && list_empty(&b->locals));
+	assert(list_empty(&b->takers));
 	struct record *event = event_push(e, EVENT_DROPPED);
 	event->flags = RECORD_FLAG_BUFFER;
 	event->epoch = b->epoch;

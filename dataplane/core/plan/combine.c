@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <stdatomic.h>
 #include "internal/crash_point.h"
 #include "combine.h"
@@ -45,6 +46,7 @@ void combine_prefetch(const struct buffer *b, uint32_t chunk)
 
 static void combine_add(struct participant *m, struct in_edge *i, const uint8_t *bytes)
 {
+	assert(m->count < KERNEL_SOURCES_MAX && m->added <= m->count);
 	m->source[m->count++] = bytes;
 	m->edge[m->added++] = i;
 }
@@ -67,6 +69,7 @@ static void combine_run(struct engine *e, const struct buffer *b, const struct p
 {
 	uint64_t before = e->config.cycles ? e->config.cycles() : 0;
 
+	assert(m->count >= 1 && (m->count == 1 || b->apply));
 	if (m->count == 1 && combine_past_caches(b))
 		copy_past_caches(to, m->source[0], length);
 	else if (m->count == 1)

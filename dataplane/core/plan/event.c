@@ -6,6 +6,7 @@
 
 static uint32_t event_room(const struct engine *e)
 {
+	assert(e->events.tail - e->events.head <= e->events.mask + 1);
 	return e->events.mask + 1 - (e->events.tail - e->events.head);
 }
 
@@ -41,6 +42,7 @@ unsigned engine_events(struct engine *e, struct record *out, unsigned count)
 
 	for (; n < count && e->events.head != e->events.tail; n++) {
 		out[n] = e->events.ring[e->events.head++ & e->events.mask];
+		assert(event_valid(&out[n]));
 		if (out[n].op == EVENT_PROGRESS)
 			event_refresh(e, &out[n]);
 	}

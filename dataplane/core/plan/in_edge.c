@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "in_edge.h"
 #include "core/kernel/chunk_crc.h"
 #include "combine.h"
@@ -165,6 +166,7 @@ static void in_edge_idle(struct engine *e, struct in_edge *i)
 {
 	if (!i->active)
 		return;
+	assert(e->in_active > 0 && i->conn->in_active > 0 && e->in_senders > 0);
 	i->active = false;
 	e->in_active--;
 	e->in_senders -= --i->conn->in_active == 0;
@@ -230,6 +232,7 @@ static void in_edge_expect(struct engine *e, struct in_edge *i)
 {
 	uint32_t before = in_edge_senders(e);
 
+	assert(!i->active && e->in_active < e->config.edges_max);
 	i->active = true;
 	e->in_active++;
 	e->in_senders += i->conn->in_active++ == 0;
@@ -323,6 +326,7 @@ struct in_edge *in_edge_new(struct engine *e, const struct record *r, struct buf
 	i->first = i->cursor = r->edge.first_chunk;
 	i->end = r->edge.first_chunk + r->edge.chunks;
 	i->origin_first = r->edge.peer_first;
+	assert(i->first < i->end && i->end <= b->chunks);
 	i->missing = chunks_missing(i->took, i->first, i->end);
 	list_init(&i->due);
 	return i;
@@ -338,6 +342,7 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 	struct in_edge *i = in_edge_new(e, r, b);
 	i->conn = conn_find(e, r->edge.conn);
 	i->granted = (uint32_t)numbers_min(wire_unscheduled(b->chunk_bytes), i->end - i->first);
+	assert(i->conn && i->granted >= 1);
 	i->tells = b->counts || i->end - i->first < b->chunks;
 	list_append(&b->in_edges, &i->on_buffer);
 	list_append(&i->conn->in_edges, &i->on_origin);
@@ -348,6 +353,7 @@ enum reason in_edge_open(struct engine *e, const struct record *r)
 
 void in_edge_close(struct engine *e, struct in_edge *i)
 {
+	assert(i->handle != 0);
 	in_edge_idle(e, i);
 	part_forget(e, i->handle);
 	list_remove(&i->due);

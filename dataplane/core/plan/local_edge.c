@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "local_edge.h"
 #include "combine.h"
 #include "core/conn/conn.h"
@@ -70,6 +71,8 @@ static bool local_edge_next(struct in_edge *i, int64_t *budget)
 				 ? i->source->ready_high - i->origin_first
 				 : 0;
 	uint32_t limit = i->first + (uint32_t)numbers_min(ready, i->end - i->first);
+
+	assert(i->cursor >= i->first);
 
 	while (i->cursor<limit && * budget> 0) {
 		uint64_t bits =
@@ -168,6 +171,7 @@ enum reason local_edge_open(struct engine *e, const struct record *r)
 	struct buffer *b = buffer_find(e, r->local.buffer);
 	struct in_edge *i = in_edge_new(e, r, b);
 	i->source = buffer_find(e, r->local.source);
+	assert(i->source && i->source != b);
 	i->tells = true;
 	list_append(&b->locals, &i->on_buffer);
 	list_append(&i->source->takers, &i->on_origin);

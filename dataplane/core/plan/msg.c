@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "internal/ipc.h"
 #include "msg.h"
 #include "core/conn/conn.h"
@@ -41,6 +42,7 @@ enum reason msg_send(struct engine *e, const struct record *r)
 	m->id = c->msg.next_id++;
 	m->fragments = msg_fragments(m->length);
 	m->next_fragment = 0;
+	assert(m->fragments >= 1 && m->fragments <= MSG_FRAGMENTS_MAX);
 	list_append(&c->msg.out, &m->link);
 	conn_wake(e, path_carrier(c));
 	return REASON_NONE;
@@ -83,6 +85,7 @@ static void msg_finish(struct engine *e, struct conn *c, struct msg_out *m, enum
 	r->msg.conn = c->handle;
 	r->msg.length = m->length;
 	r->msg.offset = m->offset;
+	assert(!list_empty(&m->link));
 	list_remove(&m->link);
 	list_append(&e->free_msgs, &m->link);
 }
@@ -93,6 +96,7 @@ void msg_acked(struct engine *e, struct conn *c, uint32_t id, uint32_t fragment)
 
 	if (!m)
 		return;
+	assert(fragment < m->next_fragment && m->next_fragment <= m->fragments);
 	m->acked |= UINT64_C(1) << fragment;
 	if (m->acked != msg_all(m->fragments))
 		return;
@@ -108,6 +112,7 @@ static uint32_t msg_slot_take(struct engine *e)
 
 static void msg_slot_return(struct engine *e, uint32_t slot)
 {
+	assert(slot < e->config.msg_rx_slots && e->slots.free_count < e->config.msg_rx_slots);
 	e->slots.free[e->slots.free_count++] = slot;
 }
 
@@ -132,6 +137,8 @@ static void msg_deliver(struct engine *e, struct conn *c)
 		struct msg_in *m = &c->msg.in[c->msg.deliver_id % MSG_WINDOW];
 		if (m->slot == SLOT_NONE || m->have != msg_all(msg_fragments(m->total)))
 			return;
+		assert(m->slot < e->config.msg_rx_slots);
+		assert((e->slots.at_control[m->slot / 64] >> (m->slot % 64) & 1) == 0);
 		struct record *r = event_push(e, EVENT_MSG);
 		r->msg.conn = c->handle;
 		r->msg.length = m->total;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "out_edge.h"
 #include "core/conn/conn.h"
 #include "event.h"
@@ -63,6 +64,7 @@ uint32_t out_edge_next(const struct engine *e, struct out_edge *o)
 
 void out_edge_sent(struct out_edge *o, uint32_t chunk)
 {
+	assert(chunk >= o->first && chunk < o->end && o->conn);
 	o->sent[chunk / 64] |= UINT64_C(1) << (chunk % 64);
 	o->sent_count++;
 	o->cursor = chunk + 1;
@@ -99,6 +101,7 @@ void out_edge_acked(struct engine *e, uint32_t handle)
 
 void out_edge_part(struct out_edge *o, uint32_t chunk)
 {
+	assert(o->parts_left == 0 && chunk >= o->first && chunk < o->end);
 	o->part_chunk = chunk;
 	o->parts_left = (uint8_t)part_count(buffer_chunk_length(o->buffer, chunk));
 	o->part_chunks++;
@@ -113,9 +116,11 @@ void out_edge_parts_acked(struct engine *e, uint32_t handle, uint32_t parts)
 
 	if (!o || !o->conn)
 		return;
+	assert(parts > 0 && o->parts_open >= parts);
 	o->parts_open -= parts;
 	if (o->parts_open > 0)
 		return;
+	assert(o->parts_left == 0 && o->part_chunks > 0);
 	o->acked_count += o->part_chunks;
 	o->part_chunks = 0;
 	if (o->acked_count == o->total)
@@ -231,6 +236,7 @@ enum reason out_edge_open(struct engine *e, const struct record *r)
 	o->total = chunks_missing(o->sent, o->first, o->end);
 	o->credit =
 		(uint32_t)numbers_min(wire_unscheduled(o->buffer->chunk_bytes), o->end - o->first);
+	assert(o->conn && o->credit >= 1 && o->credit <= o->end - o->first);
 	list_append(&o->buffer->out_edges, &o->on_buffer);
 	list_append(&o->conn->out_edges, &o->on_conn);
 	list_append(out_edge_bucket(e, o->conn, o->stream), &o->by_stream);
@@ -244,6 +250,7 @@ enum reason out_edge_open(struct engine *e, const struct record *r)
 
 void out_edge_close(struct out_edge *o)
 {
+	assert(o->handle != 0);
 	list_remove(&o->active);
 	list_remove(&o->on_buffer);
 	if (o->conn) {

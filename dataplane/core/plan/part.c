@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include "part.h"
 #include "core/conn/conn.h"
 #include "in_edge.h"
@@ -21,6 +22,7 @@ static struct part_slot *part_find(struct engine_parts *p, uint32_t stream, uint
 
 static void input_free(struct engine_parts *p, const struct part_slot *s)
 {
+	assert(p->used >> (s - p->slot) & 1);
 	p->used &= ~(UINT64_C(1) << (s - p->slot));
 }
 
@@ -76,6 +78,7 @@ static struct part_slot *part_slot(struct engine *e, const struct conn *c, const
 		e->count->drop_part_full++;
 		return NULL;
 	}
+	assert((e->parts.used >> (s - e->parts.slot) & 1) == 0);
 	*s = (struct part_slot){.stream = stream, .chunk = chunk};
 	e->parts.used |= UINT64_C(1) << (s - e->parts.slot);
 	return s;
@@ -92,6 +95,7 @@ static enum verdict part_keep(struct engine *e, struct conn *c, const uint8_t *f
 		return VERDICT_REFUSED;
 	uint8_t *bytes = p->bytes + (size_t)(s - p->slot) * PART_SLOT_BYTES;
 	memcpy(bytes + wire_get16(frame + PART_AT_OFFSET), frame + PART_FRAME_BYTES, length);
+	assert(chunk_bytes <= PART_SLOT_BYTES);
 	uint32_t got = s->got | mask;
 	if (got == (UINT32_C(1) << part_count(chunk_bytes)) - 1) {
 		if (in_edge_take(e, c, frame, bytes, (uint16_t)chunk_bytes, NULL) != VERDICT_TAKEN)

@@ -25,6 +25,10 @@ enum frames {
 	FRAMES_CLOSED,	/* the connection is gone */
 };
 
+/* The bytes of the frame that begins here, all of which are among those that are left; 0: there is
+ * no valid one, since the type is unknown, or PADDING, or a part of the frame is missing. */
+uint32_t frame_valid(const uint8_t *frame, uint32_t left);
+
 /* Adds to eliciting whether a frame asks for an acknowledgement. */
 enum frames frame_walk(struct engine *e, struct conn *c, const uint8_t *body, uint32_t left,
 		       bool *eliciting);

@@ -45,26 +45,69 @@ static uint64_t draw(struct fixture *f)
 	return f->prng;
 }
 
-/* The ranges tile the space in order; no two free ones touch; the account is right. */
-static void check(const struct fixture *f)
+/* Every sequence of takes of 1 to 3 grains and gives, in a space of six. */
+static void walk(struct fixture *f, int depth)
 {
-	const struct allocator *a = &f->a;
-	uint64_t at = a->length, used = 0;
-	bool free_behind = false;
+	assert_true(allocator_valid(&f->a));
+	for (uint32_t i = 0; depth > 0 && i < 3; i++) {
+		if (f->held[i]) {
+			continue;
+		}
+		for (uint64_t grains = 1; grains <= 3; grains++) {
+			f->held[i] = allocator_take(&f->a, grains * GRAIN);
+			if (f->held[i] == 0)
+				continue;
+			assert_int_equal(allocator_bytes(&f->a, f->held[i]), grains * GRAIN);
+			walk(f, depth - 1);
+			for (uint32_t k = 0; k < 3; k++) { /* each way to give back comes by */
+				uint32_t given = f->held[k];
 
-	for (uint32_t n = a->last; n;) {
-		const struct range *r = pool_at(&a->ranges, n);
-
-		assert_int_equal(r->offset + r->length, at);
-		assert_true(r->length > 0);
-		assert_false(!r->taken && free_behind);
-		free_behind = !r->taken;
-		used += r->taken ? r->length * a->grain_bytes : 0;
-		at = r->offset;
-		n = r->before;
+				if (given == 0)
+					continue;
+				allocator_give(&f->a, given);
+				f->held[k] = 0;
+				walk(f, depth - 2);
+				f->held[k] = allocator_take(&f->a, GRAIN);
+				assert_true(f->held[k] != 0 && allocator_valid(&f->a));
+			}
+			allocator_give(&f->a, f->held[i]);
+			f->held[i] = 0;
+			assert_true(allocator_valid(&f->a));
+		}
 	}
-	assert_int_equal(at, 0);
-	assert_int_equal(used, a->used_bytes);
+}
+
+static void every_short_use_keeps_the_space_whole(void **state)
+{
+	struct fixture *f = *state;
+
+	allocator_reset(&f->a, 6 * GRAIN, GRAIN);
+	walk(f, 5);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(f->held[i], 0);
+	assert_int_equal(f->a.used_bytes, 0);
+}
+
+static void what_is_not_whole_is_seen(void **state)
+{
+	struct fixture *f = *state;
+	struct range *r;
+	uint32_t held;
+
+	allocator_reset(&f->a, 6 * GRAIN, GRAIN);
+	held = allocator_take(&f->a, 2 * GRAIN);
+	r = pool_at(&f->a.ranges, held);
+	r->length++;
+	assert_false(allocator_valid(&f->a)); /* overlaps */
+	r->length--;
+	r->taken = false;
+	assert_false(allocator_valid(&f->a)); /* two free ones touch, and it is on no list */
+	r->taken = true;
+	f->a.used_bytes++;
+	assert_false(allocator_valid(&f->a));
+	f->a.used_bytes--;
+	f->a.orders = 0;
+	assert_false(allocator_valid(&f->a)); /* the free rest is on no list */
 }
 
 static void random_use_keeps_the_space_whole(void **state)
@@ -89,12 +132,12 @@ static void random_use_keeps_the_space_whole(void **state)
 			}
 		}
 		if (step % 64 == 0)
-			check(f);
+			assert_true(allocator_valid(&f->a));
 	}
 	for (int i = 0; i < RANGES; i++)
 		if (f->held[i])
 			allocator_give(&f->a, f->held[i]);
-	check(f);
+	assert_true(allocator_valid(&f->a));
 	assert_int_equal(f->a.used_bytes, 0);
 	assert_int_not_equal(allocator_take(&f->a, space), 0); /* in one piece again */
 }
@@ -112,7 +155,7 @@ static void full_means_full(void **state)
 		allocator_give(&f->a, f->held[i]);
 	assert_int_equal(allocator_take(&f->a, 38 * GRAIN), 0);
 	assert_int_not_equal(allocator_take(&f->a, 37 * GRAIN), 0);
-	check(f);
+	assert_true(allocator_valid(&f->a));
 }
 
 /* Free ranges of one size that do not touch each other are all found again. */
@@ -128,7 +171,7 @@ static void none_of_a_size_is_lost(void **state)
 	for (int i = 1; i < 9; i += 2)
 		assert_int_not_equal(allocator_take(&f->a, GRAIN), 0);
 	assert_int_equal(allocator_take(&f->a, GRAIN), 0);
-	check(f);
+	assert_true(allocator_valid(&f->a));
 }
 
 static void known_places_are_taken_in_order(void **state)
@@ -144,12 +187,12 @@ static void known_places_are_taken_in_order(void **state)
 	assert_int_equal(allocator_take_at(&f->a, 200 * GRAIN, GRAIN), 0);
 	assert_int_not_equal(allocator_take_at(&f->a, 99 * GRAIN, GRAIN), 0);
 	assert_int_equal(allocator_take_at(&f->a, 99 * GRAIN, GRAIN), 0);
-	check(f);
+	assert_true(allocator_valid(&f->a));
 	assert_int_equal(allocator_take(&f->a, 92 * GRAIN), 0);
 	assert_int_not_equal(allocator_take(&f->a, 91 * GRAIN), 0);
 	assert_int_not_equal(allocator_take(&f->a, 4 * GRAIN), 0);
 	assert_int_equal(allocator_take(&f->a, GRAIN), 0);
-	check(f);
+	assert_true(allocator_valid(&f->a));
 }
 
 /* ---- timers ------------------------------------------------------------------------------- */
@@ -200,6 +243,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(random_use_keeps_the_space_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(every_short_use_keeps_the_space_whole, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_whole_is_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_means_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(none_of_a_size_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(known_places_are_taken_in_order, setup, teardown),

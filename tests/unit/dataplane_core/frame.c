@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets and frames as an attacker writes them: each wrong in one way, its checksum right. */
 #include "fixtures/core_test.h"
+#include "core/wire/frame.h"
 
 static void a_header_that_is_wrong_changes_nothing(void **state)
 {
@@ -409,9 +410,52 @@ static void a_peer_that_talks_nonsense(void **state)
 	}
 }
 
+/* The table of protocol.md, 3, once more: what of a frame is always there, and what may follow. */
+static uint32_t frame_bytes(const uint8_t *f)
+{
+	static const uint8_t there[] = {0, 12, 16, 12, 16, 4, 8, 4, 8, 16};
+	uint32_t payload = f[2] | (uint32_t)f[3] << 8;
+
+	if (f[0] >= sizeof(there))
+		return 0;
+	switch (f[0]) {
+	case FRAME_DATA:
+	case FRAME_MSG:
+	case FRAME_PART:
+		return there[f[0]] + payload;
+	case FRAME_ACK:
+		return there[f[0]] + 8u * f[1];
+	default:
+		return there[f[0]];
+	}
+}
+
+static void every_short_frame_is_judged(void **state)
+{
+	uint8_t f[64] = {0};
+
+	(void)state;
+	for (uint32_t type = 0; type < 256; type++) {
+		for (uint32_t one = 0; one < 8; one++) {
+			for (uint32_t two = 0; two < 40; two++) {
+				f[0] = (uint8_t)type, f[1] = (uint8_t)one, f[2] = (uint8_t)two;
+				uint32_t bytes = frame_bytes(f);
+
+				for (uint32_t left = 0; left <= sizeof(f); left++)
+					assert_int_equal(frame_valid(f, left),
+							 bytes <= left ? bytes : 0);
+			}
+		}
+	}
+	f[0] = FRAME_DATA, f[2] = f[3] = 255;
+	assert_int_equal(frame_valid(f, 65535 + DATA_BYTES), 65535 + DATA_BYTES);
+	assert_int_equal(frame_valid(f, 65535 + DATA_BYTES - 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_short_frame_is_judged),
 		test_rig(a_header_that_is_wrong_changes_nothing),
 		test_rig(any_flipped_bit_is_seen),
 		test_rig(whose_packet_is_it),

@@ -173,9 +173,27 @@ static void our_own_index_is_our_own(void **state)
 	ring_free(r);
 }
 
+static void an_end_is_valid_within_one_ring(void **state)
+{
+	static const uint32_t starts[] = {0, 7, UINT32_MAX - 3, UINT32_MAX};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(starts) / sizeof(starts[0]); k++) {
+		for (uint32_t used = 0; used < 3 * IPC_RING_RECORDS; used++) {
+			struct ring_end p = {.mine = starts[k] + used, .theirs = starts[k]};
+			struct ring_end q = {.mine = starts[k], .theirs = starts[k] + used};
+
+			assert_int_equal(ring_valid(&p, true), used <= IPC_RING_RECORDS);
+			assert_int_equal(ring_valid(&q, false), used <= IPC_RING_RECORDS);
+			assert_int_equal(ring_valid(&p, false), used == 0);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_end_is_valid_within_one_ring),
 		cmocka_unit_test(what_goes_in_comes_out),
 		cmocka_unit_test(a_full_ring_takes_no_more),
 		cmocka_unit_test(a_hostile_other_end_stops_at_the_ring),

@@ -165,7 +165,7 @@ static void reduce_begin_run(struct control *c, struct reduce *r)
 {
 	const struct graph *g = &r->plan.graph;
 
-	assert(!verify_graph(g, &c->coordinator->reduces.limits.graph));
+	assert(graph_valid(g, &c->coordinator->reduces.limits.graph));
 	for (uint32_t i = 0; i < g->slots; i++)
 		r->plan.run.slot[i] = (struct run_slot){g->slot[i].host, 0};
 	for (uint32_t v = 0; v < g->vertices; v++) {
