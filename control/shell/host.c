@@ -395,6 +395,7 @@ static void host_waits(uv_timer_t *timer)
 		notify_say(&h->notify, NOTIFY_READY);
 }
 
+/* [G1.12] */
 static void host_watchdog(struct host *h)
 {
 	uint64_t period_ms = h->notify.watchdog_ns / 3000000u;

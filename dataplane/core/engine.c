@@ -114,6 +114,7 @@ static void engine_layout(struct engine *e, struct carver *v)
 		engine_carve_conn(e, v, k);
 }
 
+/* [P14] */
 size_t engine_bytes(const struct engine_config *config)
 {
 	struct engine sizes = {.config = *config};

@@ -37,7 +37,8 @@ static bool receive_intact(struct engine *e, uint32_t crc, const uint8_t *field,
 }
 
 /* A packet that is not fresh is not acknowledged again: a number is never sent twice, so it is a
- * copy that the path made, and two ends that answered copies of answers would never fall silent. */
+ * copy that the path made, and two ends that answered copies of answers would never fall silent.
+ * [P13] */
 static bool receive_fresh(struct engine *e, const struct conn *c, uint64_t pn)
 {
 	switch (ack_look(e, c, pn)) {
@@ -98,7 +99,7 @@ static struct conn *receive_sender(struct engine *e, const struct packet_in *p)
 }
 
 /* The stream tells the connection. One that has ended here, or is another peer's, is what a
- * connection with the sender may still hear of; without one nobody can check the packet. */
+ * connection with the sender may still hear of; without one nobody can check the packet. [P2.6] */
 static struct conn *receive_stream_conn(struct engine *e, const struct packet_in *p)
 {
 	const struct in_edge *i = in_edge_find(e, wire_get32(p->data + CHUNK_AT_STREAM));
@@ -319,6 +320,7 @@ static void receive_account(struct engine *e, uint64_t before, uint64_t inner)
 	e->stages.packets_in++;
 }
 
+/* [P2] [P2.2] */
 void engine_receive(struct engine *e, const struct packet_in *p, uint64_t now_ns)
 {
 	uint64_t inner = receive_inner(e), before = receive_cycles(e);

@@ -435,7 +435,7 @@ static uint16_t transmit_head_chunk(struct engine *e, struct conn *c, const stru
 	return CHUNK_BODY;
 }
 
-/* Writes a head with a short ack, for which a chunk always has room, or that alone. */
+/* Writes a head with a short ack, for which a chunk always has room, or that alone. [P2.7] */
 static uint16_t transmit_head_ack(struct engine *e, struct conn *c, const struct draft *d,
 				  uint8_t *head)
 {

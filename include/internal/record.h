@@ -207,13 +207,13 @@ _Static_assert(offsetof(struct record, local.chunks) == offsetof(struct record, 
 			       offsetof(struct record, edge.peer_first),
 	       "a LOCAL edge is read as an IN edge that has a source for its connection");
 
-/* What control may put into a ring: a known operation, and none of the fields of events. */
+/* Whether control may put it into a ring: a known operation, and none of the fields of events. */
 static inline bool command_valid(const struct record *r)
 {
 	return r->op > COMMAND_NONE && r->op < COMMAND_OPS && r->reason == REASON_NONE;
 }
 
-/* What a worker may put into a ring: a known event, a known reason, and one kind of thing. */
+/* Whether a worker may put it into a ring: a known event, a known reason, and one kind of thing. */
 static inline bool event_valid(const struct record *r)
 {
 	bool kinds = r->op == EVENT_DROPPED || r->op == EVENT_EDGE_FAILED ||

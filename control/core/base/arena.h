@@ -60,7 +60,7 @@ static inline uint32_t pool_index(const struct pool *p, const void *item)
 	return (uint32_t)(((const uint8_t *)item - p->items) / p->item_bytes);
 }
 
-/* A zeroed item, or NULL when all are taken. */
+/* A zeroed item, or NULL when all are taken. [G1.11] */
 static inline void *pool_take(struct pool *p)
 {
 	uint32_t index = p->free;

@@ -17,6 +17,7 @@ uint64_t env_random(struct control *c)
 	return XXH3_64bits_withSeed(&c->random, sizeof(c->random), c->config.seed);
 }
 
+/* [G2.4] */
 uint64_t env_generation_max(const struct control *c)
 {
 	uint64_t clock_ns = c->epoch_ns + c->now_ns;
@@ -37,7 +38,7 @@ uint64_t env_generation(struct control *c)
 }
 
 /* A number of generations, or 0 while the clock is ahead of that generation. An earlier control of
- * this node draws another number: the seed is never the same twice. */
+ * this node draws another number: the seed is never the same twice. [G2.3] */
 static uint64_t env_generation_draw(struct control *c, uint64_t generation)
 {
 	uint32_t draws = c->generation_drawn ? GENERATION_DRAWS : GENERATION_DRAWS_FIRST;
@@ -48,6 +49,7 @@ static uint64_t env_generation_draw(struct control *c, uint64_t generation)
 	return XXH3_64bits_withSeed(&generation, sizeof(generation), c->config.seed) % draws;
 }
 
+/* [G2.2] */
 void env_generation_after(struct control *c, uint64_t generation)
 {
 	uint64_t max = env_generation_max(c), draw;

@@ -214,6 +214,7 @@ static void gossip_ask(struct control *c, const struct node *about)
 	}
 }
 
+/* [G9.1] */
 void gossip_miss(struct control *c, struct node *n)
 {
 	if (n == c->cluster->self || n->member != MEMBER_ALIVE || n->missed ||

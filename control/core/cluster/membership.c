@@ -348,6 +348,7 @@ void membership_say_end(struct control *c, enum member_state state)
 
 /* ---- what others say ---------------------------------------------------------------------- */
 
+/* [G9.2] */
 static void membership_fence(struct control *c, const struct message_member *m)
 {
 	struct text t = {.length = 0};

@@ -91,6 +91,7 @@ static void rpc_soon(struct control *c, struct call *call)
 	rpc_retry(c, call, env_backoff(c, count));
 }
 
+/* [G1.1] */
 static void rpc_fire(struct control *c, struct timer *t)
 {
 	struct call *call = list_item(t, struct call, timer);

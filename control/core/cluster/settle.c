@@ -68,7 +68,7 @@ static void settle_fire(struct control *c, struct timer *t)
 	c->cluster->members.settled = true;
 }
 
-/* Counts the members that have sent ANNOUNCED for this view. */
+/* Counts the members that have sent ANNOUNCED for this view. [G1.9] */
 void settle_look(struct control *c)
 {
 	struct members *m = &c->cluster->members;
@@ -77,6 +77,7 @@ void settle_look(struct control *c)
 		settle_heard(c, peers_node(c, m->live[i]), 0);
 }
 
+/* [G3.3] */
 void settle_begin(struct control *c)
 {
 	struct members *m = &c->cluster->members;

@@ -30,6 +30,7 @@ void stall_begin(struct watch *w, uint32_t missing, uint64_t now_ns)
 	*w = (struct watch){.moved_ns = now_ns, .missing = missing};
 }
 
+/* [G6.1] */
 enum watch_verdict stall_look(const struct watches *ws, struct watch *w, uint32_t missing,
 			      uint64_t now_ns)
 {

@@ -111,7 +111,7 @@ static bool backup_kept(struct control *c, struct call *call, const struct messa
 }
 
 /* Enters the copy before the node has answered: so a DELETE removes it. It feeds no other node yet.
- */
+ [G8.6] */
 static void backup_expect(struct control *c, struct entry *e, uint32_t node)
 {
 	struct directory *d = &c->directory->shard;
@@ -162,6 +162,7 @@ bool backup_keep(void *arg, struct entry *e, uint32_t node, const struct message
 	return false;
 }
 
+/* [G1.4] */
 void backup_pump(struct control *c)
 {
 	struct backups *b = &c->directory->backups;

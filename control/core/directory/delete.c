@@ -29,7 +29,8 @@ static const struct removal *directory_removing(const struct directory *d, uint3
 	return NULL;
 }
 
-/* Tells the requester which node it waits for: its error names that node if the time is over. */
+/* Tells the requester which node it waits for: its error names that node if the time is over.
+ * [G4.1] */
 static void directory_delete_waits(struct directory *d, const struct removal *r)
 {
 	struct text t = {.length = 0};
@@ -57,6 +58,7 @@ static bool directory_delete_retry(struct directory *d, uint32_t node, const str
 	return true;
 }
 
+/* [G1.5] */
 void directory_delete(struct directory *d, uint32_t node, const struct message *m)
 {
 	struct entry *e = directory_find(d, &m->object.id);

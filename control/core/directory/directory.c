@@ -19,6 +19,7 @@ void directory_reply(struct directory *d, uint32_t node, uint64_t request, int32
 	d->out.answer(d->out.arg, node, &m);
 }
 
+/* [G1.3] */
 static void directory_exists(struct directory *d, uint32_t node, const struct message *m,
 			     const struct entry *e)
 {
@@ -97,7 +98,7 @@ void directory_end(struct directory *d, struct entry *e, uint32_t except, struct
 }
 
 /* Moves the entry to the generation of the HAVE, if that is allowed. False: it is refused, and
- * answered. */
+ * answered. [G1.2] */
 static bool directory_have_generation(struct directory *d, uint32_t node, const struct message *m,
 				      struct entry *e)
 {

@@ -259,6 +259,7 @@ void directory_unreachable(const struct directory *d, const struct entry *e, str
 	text_add(t, " holds it and does not answer: try again, or delete it first");
 }
 
+/* [G3.2] */
 int directory_taken(const struct directory *d, const struct entry *e)
 {
 	if (e->generation == 0 || !directory_stands(d, e))

@@ -32,6 +32,7 @@ static bool directory_cached(const struct directory *d, const struct copy *copy)
 	       !copy->entry->reserved;
 }
 
+/* [G8.5] */
 bool directory_evict(struct directory *d)
 {
 	for (uint32_t i = 0; i < EVICT_STEP && i < d->copies.fresh && !d->evicting; i++) {

@@ -43,6 +43,7 @@ bool directory_was_deleted(const struct directory *d, const struct object_id *id
 	return t && t->node != MESSAGE_NODE_NONE;
 }
 
+/* [G7.2] */
 void directory_tell_lost(struct directory *d, struct entry *e)
 {
 	struct directory_loss loss;

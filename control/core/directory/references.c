@@ -191,7 +191,7 @@ bool references_create(void *arg, struct entry *e, uint32_t node, const struct m
 }
 
 /* Sets the time to live. If nodes announce different times after a change of owner, the longer one
- * counts. */
+ * counts. [G4.5] */
 static void references_set_time(struct control *c, struct reference *r, uint64_t left_ns,
 				bool known)
 {

@@ -193,6 +193,7 @@ static bool tombstone_copies_replicated(struct control *c, struct call *call,
 	return false;
 }
 
+/* [G4.2] */
 uint32_t tombstone_copies_replicate(struct control *c, const struct tombstone *t,
 				    struct removal *removal)
 {

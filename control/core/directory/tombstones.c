@@ -127,7 +127,8 @@ static void directory_tombstone_forget(struct directory *d, uint64_t number, uin
 	directory_horizon(d, generation);
 }
 
-/* For a new id: an unused one, else the oldest. NULL: this one is no later than the oldest. */
+/* For a new id: an unused one, else the oldest. NULL: this one is no later than the oldest.
+ * [G4.3] */
 static struct tombstone *directory_tombstone_take(struct directory *d, uint64_t number)
 {
 	struct tombstone *t = directory_tombstone_unused(d);

@@ -105,6 +105,7 @@ static void watchers_log(struct directory *d, struct entry *e, uint32_t event)
 	}
 }
 
+/* [G5.2] */
 void watchers_look(struct directory *d, struct entry *e)
 {
 	uint32_t state = watchers_state(d, e);

@@ -166,6 +166,7 @@ static void leases_free(struct control *c, struct lease *l)
 	pool_give(&c->lease->leases.pool, l);
 }
 
+/* [G4.4] */
 void leases_end(struct control *c, struct lease *l)
 {
 	timers_cancel(&c->timers, &l->timer);

@@ -168,7 +168,7 @@ struct graph_limits {
 const char *verify_graph(const struct graph *g, const struct graph_limits *limits);
 static inline bool graph_valid(const struct graph *g, const struct graph_limits *limits)
 {
-	return verify_graph(g, limits) == NULL;
+	return !verify_graph(g, limits);
 }
 
 #endif

@@ -44,6 +44,7 @@ void session_unanswered(struct control *c, struct wait *w, const struct node *ow
 	waits_end(c, w, -EHOSTUNREACH, t.bytes);
 }
 
+/* [G5.1] */
 void session_absent(struct control *c, struct wait *w, int32_t status, const char *text)
 {
 	struct text t = {.length = 0};

@@ -15,6 +15,7 @@ static const char *session_state_name(uint16_t state)
 					  : "complete";
 }
 
+/* [G3.1] */
 static void session_exists(struct control *c, struct session *s, const struct session_request *r,
 			   uint32_t slot)
 {

@@ -15,6 +15,7 @@ struct object_id quota_id(uint32_t number)
 	return id;
 }
 
+/* [G8.7] */
 struct user *quota_join(struct users *u, uint32_t number, uint32_t sessions_max)
 {
 	struct object_id id = quota_id(number);

@@ -81,6 +81,7 @@ static void sessions_end_waits(struct control *c, struct session *s)
 	}
 }
 
+/* [G1.10] */
 bool sessions_close(struct control *c, uint32_t number)
 {
 	struct session *s = sessions_at(c, number);
@@ -131,6 +132,7 @@ static size_t sessions_length(const struct session_request *r)
 	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
 }
 
+/* [G2.1] */
 static const char *sessions_check_meta(const struct session_request *r)
 {
 	struct array_meta array;

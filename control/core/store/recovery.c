@@ -203,6 +203,7 @@ static void recovery_keep_spilled(struct control *c, uint32_t slot)
 	spill_find(c, slot);
 }
 
+/* [G1.6] */
 int recovery_attach(struct control *c)
 {
 	struct object *m = c->store->objects.meta;

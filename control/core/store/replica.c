@@ -27,6 +27,7 @@ bool replica_elsewhere(struct control *c, const struct object *o)
 /* ---- a sign of life ---------------------------------------------------------------------------
  */
 
+/* [G8.3] */
 void replica_heard(struct control *c, struct node *n, uint64_t taken_ns)
 {
 	uint64_t fresh_ns = c->now_ns + taken_ns + REPLICA_SLACK_NS;

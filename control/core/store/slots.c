@@ -32,6 +32,7 @@ void slots_reset(struct control *c)
 	s->fresh = s->free = s->used = 0;
 }
 
+/* [G8.4] */
 uint32_t slots_take(struct control *c)
 {
 	struct slots *s = slots_all(c);

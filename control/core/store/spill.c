@@ -113,6 +113,7 @@ static bool spill_would_do(struct control *c, uint64_t bytes, uint64_t evictable
 	return there >= bytes;
 }
 
+/* [G8.1] */
 bool spill_make_room(struct control *c, uint64_t bytes, uint64_t evictable)
 {
 	struct spills *s = spills(c);

@@ -138,7 +138,7 @@ void placement_room(struct control *c)
 }
 
 /* Waits for room: the GET is repeated when the nodes of pinned replicas have answered. The booking
- * stands until then. False: it has waited long enough. */
+ * stands until then. False: it has waited long enough. [G8.2] */
 static bool placement_awaits_room(struct control *c, struct fetch *f)
 {
 	if (f->room_ns == 0)

@@ -71,7 +71,7 @@ static void rehome_ask(struct control *c, struct fetch *f)
 	rehome_later(c, f);
 }
 
-/* The new holder has answered: ends the other feeds, or this one. */
+/* The new holder has answered: ends the other feeds, or this one. [G6.2] */
 static void rehome_settle(struct control *c, struct fetch *f, struct feed *reparent)
 {
 	uint64_t bytes = (uint64_t)reparent->behind * f->chunk_bytes,

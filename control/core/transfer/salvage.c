@@ -74,6 +74,7 @@ static void salvage_restart(struct control *c, struct fetch *f)
 	objects_replace(c, slot, "nobody has it any more: get it again");
 }
 
+/* [G7.1] */
 static void salvage_conclude(struct control *c, struct fetch *f)
 {
 	const uint64_t *map = ranges_map(c, f);

@@ -38,6 +38,7 @@ void upstream_stop(struct control *c, struct feed *d)
 	upstream_init(d, f);
 }
 
+/* [G1.7] */
 void upstream_failed(struct control *c, struct feed *d, uint32_t why)
 {
 	struct node *holder = d->holder;

@@ -19,6 +19,7 @@ static uint64_t *ack_word(const struct engine *e, const struct conn *c, uint64_t
 	return &c->rx.bitmap[word & (ack_words(e) - 1)];
 }
 
+/* [P6.1] */
 enum ack_verdict ack_look(const struct engine *e, const struct conn *c, uint64_t pn)
 {
 	if (!c->rx.any)
@@ -92,6 +93,7 @@ void ack_mark(struct engine *e, struct conn *c, uint64_t pn, enum ack_wish wish)
 		c->rx.ack_now = true;
 }
 
+/* [P6.2] */
 bool ack_due(const struct engine *e, const struct conn *c)
 {
 	if (c->rx.ack_pending == 0)
@@ -152,6 +154,7 @@ bool ack_short(const struct conn *c)
 	       c->rx.largest - c->rx.ack_history[c->rx.ack_sent % 4] < 64;
 }
 
+/* [P6.5] */
 void ack_write_short(struct engine *e, struct conn *c, uint8_t *to)
 {
 	uint64_t top = c->rx.largest / 64, above = 63 - c->rx.largest % 64;
@@ -165,6 +168,7 @@ void ack_write_short(struct engine *e, struct conn *c, uint8_t *to)
 	ack_written(e, c);
 }
 
+/* [P6.3] */
 uint16_t ack_write(struct engine *e, struct conn *c, uint8_t *to, uint16_t room)
 {
 	uint64_t top = c->rx.largest / 64;

@@ -334,6 +334,7 @@ static void congestion_rate(struct conn *c, uint64_t bytes)
 			   .open = true};
 }
 
+/* [P8] */
 void congestion_acked(struct engine *e, struct conn *c, uint64_t bytes, uint32_t packets,
 		      uint64_t largest_pn)
 {

@@ -140,6 +140,7 @@ void conn_established(struct engine *e, struct conn *c)
 	conn_wake(e, c);
 }
 
+/* [P5] */
 static void conn_end(struct engine *e, struct conn *c, enum reason why)
 {
 	assert(c->state != CONN_FREE && e->conns_used > 0);
@@ -334,6 +335,7 @@ void conn_arm(struct engine *e, struct conn *c)
 	wheel_arm(e, c, numbers_min(next, peer_tell_due_ns(c)));
 }
 
+/* [P12] */
 void conn_timers(struct engine *e, struct conn *c)
 {
 	if (c->state == CONN_OPENING) {

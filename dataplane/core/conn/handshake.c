@@ -30,6 +30,7 @@ static void handshake_body(const struct engine *e, uint8_t *p, uint32_t conn)
 	wire_put32(p + HELLO_AT_WINDOW, e->config.window_pkts);
 }
 
+/* [P4] */
 void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 {
 	uint16_t length = WIRE_HELLO_MIN;
@@ -58,6 +59,7 @@ void handshake_write(struct engine *e, struct conn *c, struct packet_out *out)
 		e->now_ns + numbers_min(wait, far ? HANDSHAKE_FAR_MAX_NS : HANDSHAKE_RETRY_MAX_NS);
 }
 
+/* [P4.2] */
 void handshake_timer(struct engine *e, struct conn *c)
 {
 	if (c->main == c && e->now_ns - c->opened_ns > e->config.idle_timeout_ns) {
@@ -161,6 +163,7 @@ static void handshake_learn(struct conn *c, const uint8_t *hello)
 	c->window_pkts = (uint16_t)numbers_min(wire_get32(hello + HELLO_AT_WINDOW), c->window_pkts);
 }
 
+/* [P2.4] */
 static bool handshake_hello_valid(struct engine *e, const struct packet_in *p)
 {
 	const uint8_t *hello = p->data + WIRE_BODY;
@@ -193,7 +196,8 @@ static bool handshake_path_fits(struct engine *e, const struct packet_in *p, str
 	return there && net_addr_equal(&there->addr, &p->from);
 }
 
-/* The cookie holds: which connection does this HELLO belong to? NULL: refused and counted. */
+/* The cookie holds: which connection does this HELLO belong to? NULL: refused and counted.
+ * [P4.1] [P4.3] */
 static struct conn *handshake_conn(struct engine *e, const struct packet_in *p)
 {
 	const uint8_t *hello = p->data + WIRE_BODY;
@@ -362,6 +366,7 @@ void handshake_accept(struct engine *e, const struct packet_in *p)
 	conn_established(e, c);
 }
 
+/* [P2.5] */
 void handshake_send_reset(struct engine *e, const struct packet_in *p)
 {
 	struct reply *r;
@@ -377,6 +382,7 @@ void handshake_send_reset(struct engine *e, const struct packet_in *p)
 	r->length = WIRE_BODY + RESET_BYTES;
 }
 
+/* [P4.6] */
 void handshake_version(struct engine *e, const struct packet_in *p)
 {
 	struct reply *r;
@@ -394,6 +400,7 @@ void handshake_version(struct engine *e, const struct packet_in *p)
 	r->length = WIRE_BODY + RESET_BYTES;
 }
 
+/* [P4.4] [P4.5] */
 void handshake_reset(struct engine *e, const struct packet_in *p)
 {
 	const uint8_t *body = p->data + WIRE_BODY;

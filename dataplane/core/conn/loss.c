@@ -27,6 +27,7 @@ bool loss_is_pause(struct conn *c, uint64_t pn, uint64_t sample_ns)
 	return pn < c->loss.rtt_from_pn;
 }
 
+/* [P7] */
 void loss_rtt(struct engine *e, struct conn *c, uint64_t sample_ns)
 {
 	c->loss.latest_rtt_ns = sample_ns;
@@ -137,6 +138,7 @@ void loss_round(struct conn *c)
 	c->loss.reorder_shift--;
 }
 
+/* [P7.1] */
 void loss_detect(struct engine *e, struct conn *c)
 {
 	uint64_t window = loss_reorder_ns(c);
@@ -199,6 +201,7 @@ static bool loss_may_wait(const struct conn *c)
 	return midway;
 }
 
+/* [P7.2] */
 void loss_probe(struct engine *e, struct conn *c)
 {
 	if (c->loss.waiting_since_ns == 0)

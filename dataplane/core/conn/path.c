@@ -104,7 +104,7 @@ static void path_impair(struct engine *e, struct conn *c)
 	path_wake(e, c);
 }
 
-/* Did another answer, after this one did not? */
+/* Did another answer, after this one did not? [P12.1] */
 static void path_judge(struct engine *e, struct conn *c)
 {
 	if (c->impaired || c->loss.pto_count < PATH_PROBES)

@@ -121,7 +121,7 @@ static void path_mtu_fails(struct engine *e, struct conn *c)
 	path_mtu_bisect(e, c);
 }
 
-/* Both packets of a trial are accounted for, and the probe is not there. */
+/* Both packets of a trial are accounted for, and the probe is not there. [P11] */
 static void path_mtu_trial_ends(struct engine *e, struct conn *c)
 {
 	uint32_t enough = c->pmtu.raises > 1 ? PATH_MTU_MISSES_AGAIN : PATH_MTU_MISSES;

@@ -34,6 +34,7 @@ bool sent_room(const struct engine *e, const struct conn *c)
 	return c->tx.next_pn - c->tx.oldest_pn < e->sent_slots;
 }
 
+/* [P6.6] */
 bool sent_window(const struct engine *e, const struct conn *c)
 {
 	return c->tx.inflight_pkts + c->tx.lost_count < c->window_pkts;
@@ -251,6 +252,7 @@ struct sent_news {
 	uint64_t largest_time_ns;
 };
 
+/* [P7.3] */
 static void sent_ack_word(struct engine *e, struct conn *c, uint64_t base, uint64_t bits,
 			  uint64_t largest, struct sent_news *news)
 {
@@ -341,6 +343,7 @@ static void sent_answered(struct engine *e, struct conn *c)
 	c->loss.waiting_since_ns = 0;
 }
 
+/* [P6.4] */
 bool sent_ack(struct engine *e, struct conn *c, const uint8_t *frame)
 {
 	uint32_t words = frame[ACK_AT_WORDS];

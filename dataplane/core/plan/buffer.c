@@ -277,7 +277,7 @@ enum reason buffer_advance(struct engine *e, const struct record *r)
 	uint32_t low = buffer_whole_chunks(b, r->progress.ready_bytes);
 	if (low <= b->ready_low)
 		return REASON_NONE;
-	assert(low <= b->chunks && b->counts == NULL);
+	assert(low <= b->chunks && !b->counts);
 	uint32_t first = b->ready_low;
 	b->ready_low = b->ready_high = b->ready_count = low;
 	list_each(l, &b->out_edges)

@@ -126,6 +126,7 @@ bool in_edge_has(const struct in_edge *i, uint32_t chunk)
 	return in_edge_gave(i, chunk) || !combine_open(i->buffer, chunk);
 }
 
+/* [P9] */
 enum verdict in_edge_take(struct engine *e, struct conn *c, const uint8_t *head,
 			  const uint8_t *payload, uint16_t length, const struct crc_span *span)
 {

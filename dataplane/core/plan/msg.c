@@ -151,6 +151,7 @@ static void msg_deliver(struct engine *e, struct conn *c)
 	}
 }
 
+/* [P10] */
 enum verdict msg_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)
 {
 	uint32_t id = wire_get32(frame + MSG_AT_ID);

@@ -115,6 +115,7 @@ static enum verdict part_again(struct engine *e, struct conn *c, const uint8_t *
 	return in_edge_take(e, c, frame, NULL, (uint16_t)chunk_bytes, NULL);
 }
 
+/* [P9.1] */
 enum verdict part_take(struct engine *e, struct conn *c, const uint8_t *frame, uint16_t length)
 {
 	const struct in_edge *i = in_edge_find(e, wire_get32(frame + DATA_AT_STREAM));

@@ -116,6 +116,7 @@ static const struct {
 	[FRAME_PART] = {PART_FRAME_BYTES, true, FRAME_PAYLOAD, frame_part},
 };
 
+/* [P3] */
 uint32_t frame_valid(const uint8_t *frame, uint32_t left)
 {
 	uint8_t type = left > 0 ? frame[0] : FRAME_PADDING;
@@ -141,6 +142,7 @@ static void frame_take(struct frame_walk *w, const uint8_t *frame, uint32_t byte
 	frame_table[type].handle(w, frame, bytes);
 }
 
+/* [P3] */
 enum frames frame_walk(struct engine *e, struct conn *c, const uint8_t *body, uint32_t left,
 		       bool *eliciting)
 {

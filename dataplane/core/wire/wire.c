@@ -27,6 +27,7 @@ static uint32_t wire_crc_rest(uint32_t crc, uint32_t at, const uint8_t *head, ui
 	return ~crc;
 }
 
+/* [P2.1] */
 uint32_t wire_crc(const uint8_t *head, uint32_t head_length, const uint8_t *payload,
 		  uint32_t payload_length)
 {
@@ -87,6 +88,7 @@ struct crc_span wire_crc_span(uint32_t state, const uint8_t *packet, uint32_t he
 	return (struct crc_span){before, behind};
 }
 
+/* [P2.3] */
 uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation)
 {
 	/* Fibonacci multipliers spread neighbouring boot times over the 16 bits that are kept. */
@@ -97,6 +99,7 @@ uint16_t wire_check(uint64_t from_incarnation, uint64_t to_incarnation)
 	return (uint16_t)(mixed >> 48);
 }
 
+/* [P16] */
 void wire_header(uint8_t *p, enum wire_type type, uint16_t check, uint32_t conn, uint64_t pn)
 {
 	p[WIRE_AT_VERSION_TYPE] = (uint8_t)(WIRE_VERSION << 4 | type);

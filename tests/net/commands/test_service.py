@@ -247,6 +247,7 @@ def managed(daemon):
         yield cluster, manager
 
 
+# [G1.12]
 def the_watchdog_of_the_dataplane_hears_of_a_worker_that_hangs():
     with managed("dataplane") as (cluster, manager):
         manager.wait_for("READY=1")

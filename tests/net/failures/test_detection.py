@@ -99,6 +99,7 @@ def measured(end, bring_back):
     return f"{in_time(gone)}; back after {median(back):.2f} s, {max(back):.2f} s"
 
 
+# [G9.1]
 def a_killed_node_is_known():
     return measured(kill_both, lambda cluster, victim: cluster.verb("start", victim))
 

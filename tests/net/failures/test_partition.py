@@ -56,6 +56,7 @@ def put_all(cluster, names, side, node):
         assert put(cluster, node, name, content(name, side)), f"{name} on node {node}"
 
 
+# [G1.9]
 def both_sides_serve(cluster):
     """Each side has what its nodes held, and takes new objects; the names of the other are free."""
     for side, members in (("here", HERE), ("away", AWAY)):

@@ -27,6 +27,7 @@ def recovers(op, repeat, *faults):
     return ", ".join(f"{row['fault']}: {row['extra_worst']:.2f} s" for row in rows[1:])
 
 
+# [G7.1]
 def broadcasts_survive():
     return recovers("broadcast", 2, *FAULTS)
 

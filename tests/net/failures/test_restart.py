@@ -22,6 +22,7 @@ def get_matches(cluster, node, name, path, expected):
     assert netlib.digest_of(path) == expected, f"node {node}: other bytes of {name}"
 
 
+# [G1.6]
 def objects_survive_the_death_of(daemon):
     netlib.need_daemons()
     with Cluster(2, "--store", 64) as cluster, netlib.scratch() as directory:

@@ -350,6 +350,7 @@ def descriptors(cluster):
     return len(os.listdir(f"/proc/{cluster.pid(0, 'control')}/fd"))
 
 
+# [G1.10]
 def rubbish_at_the_socket(seconds=8):
     netlib.need_daemons()
     with Cluster(1, "--store", 64) as cluster:

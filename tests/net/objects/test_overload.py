@@ -21,6 +21,7 @@ MANY = 120
 STOPS = 8
 
 
+# [G1.11]
 def more_clients_than_sessions():
     netlib.need_daemons()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -27,6 +27,7 @@ static uint64_t refused(const struct world *w, uint32_t node)
 	return control_counters(w->node[node].core)->generations_refused;
 }
 
+/* [G2.4] */
 static void what_it_creates_is_refused(void **state)
 {
 	struct world *w = three();
@@ -72,7 +73,7 @@ static void a_tombstone_from_the_future_is_refused(void **state)
 	world_end(w);
 }
 
-/* The owner of the id may not have heard of the delete yet. */
+/* The owner of the id may not have heard of the delete yet. [G2.2] */
 static void what_is_put_is_later_than_what_was_deleted(void **state)
 {
 	struct world *w = three();
@@ -99,7 +100,8 @@ static uint64_t put_after(struct world *w, const struct message_tombstone *b, ui
 	return c->table->slot[slots_find(c, &b->id)].generation;
 }
 
-/* A reader with a part of the first object would complete it with bytes of the second one. */
+/* A reader with a part of the first object would complete it with bytes of the second one.
+ * [G2.3] */
 static void a_node_that_lost_its_store_makes_no_generation_again(void **state)
 {
 	struct world *w = three();

@@ -189,6 +189,7 @@ static void directory_is_rebuilt(void **state)
 /* ---- nodes ------------------------------------------------------------------------------------
  */
 
+/* [G1.7] */
 static void another_holder_takes_over(void **state)
 {
 	struct world *w = make(4);
@@ -295,6 +296,7 @@ static void another_store_under_a_living_control(void **state)
 	world_free(w);
 }
 
+/* [G1.1] */
 static void nobody_answers(void **state)
 {
 	struct world *w = make(2);

@@ -332,7 +332,7 @@ static void all_have_told(struct fixture *f)
 	assert_true(f->core->cluster->members.settled);
 }
 
-/* Else it could come back with a copy that was out of reach, when this node ends next. */
+/* Else it could come back with a copy that was out of reach, when this node ends next. [G4.2] */
 static void a_delete_waits_until_the_next_owner_knows_or_another(void **state)
 {
 	enum { ANSWERS, DIES, SILENT, CASES };
@@ -553,6 +553,7 @@ static void a_taken_number_is_told(void **state)
 	end(f);
 }
 
+/* [G9.2] */
 static void one_whose_number_is_taken_stops(void **state)
 {
 	struct fixture *f = begin(true);

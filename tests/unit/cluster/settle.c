@@ -112,7 +112,7 @@ static uint32_t created_unheard(struct world *w, const char *name)
 }
 
 /* The steps of a shortest trail of tests/model/directory.pml with SETTLE_BY_TIME: HOLDER puts,
- * FIRST dies, OWNER's turn, OTHER creates. */
+ * FIRST dies, OWNER's turn, OTHER creates. [G3.3] */
 static void a_holder_that_has_not_told_is_waited_for(void **state)
 {
 	struct world *w = four(0);

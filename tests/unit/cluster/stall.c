@@ -18,6 +18,7 @@ static enum watch_verdict look_until(struct watches *ws, struct watch *w, uint64
 	return v;
 }
 
+/* [G6.1] */
 static void a_quiet_one_is_asked_and_found_silent(void **state)
 {
 	struct watches ws = {0};

@@ -104,6 +104,7 @@ static void window_against_a_set(uint64_t base)
 	rig_free(r);
 }
 
+/* [P6.1] */
 static void the_window_is_a_set(void **state)
 {
 	(void)state;
@@ -147,7 +148,7 @@ static void the_first_ack_reaches_back_to_the_first_packet(void **state)
 	}
 }
 
-/* The worked example of the protocol's description, byte by byte. */
+/* The worked example of the protocol's description, byte by byte. [P6.3] */
 static void the_documented_example(void **state)
 {
 	static const uint8_t want[] = {0x02, 0x03, 0x19, 0x00, 0x81, 0,	   0,	 0,    0,    0,
@@ -188,6 +189,7 @@ static void send_pings(struct rig *r, struct peer *peer, uint32_t count, uint8_t
 	}
 }
 
+/* [P6.2] */
 static void an_ack_waits_for_company(void **state)
 {
 	struct rig *r = *state;

@@ -143,7 +143,7 @@ static void a_second_copy_is_a_duplicate(void **state)
 	rig_same(r);
 }
 
-/* Of another life of either side, of a former connection, for another id of ours. */
+/* Of another life of either side, of a former connection, for another id of ours. [P2.6] */
 static void another_life_fails_the_check(void **state)
 {
 	struct rig *r = *state;

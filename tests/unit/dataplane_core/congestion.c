@@ -278,6 +278,7 @@ static void a_rest_opens_the_window_for_messages(void **state)
 	check_rest(r, c, true);
 }
 
+/* [P8] */
 static void whatever_is_claimed_the_bounds_hold(void **state)
 {
 	static const uint64_t absurd[] = {0, 1, RTT_NS, UINT64_C(1) << 40, UINT64_C(1) << 50};

@@ -51,6 +51,7 @@ static void accept_send(struct rig *r, const struct peer *peer, uint64_t echo, u
 	peer_send(r, peer, &p);
 }
 
+/* [P4] */
 static void opening_step_by_step(void **state)
 {
 	struct rig *r = *state;
@@ -179,7 +180,7 @@ static void another_version_is_the_reason(void **state)
 	assert_int_equal(rig_expect(r, EVENT_PEER_DOWN).reason, REASON_PEER_VERSION);
 }
 
-/* Both open at once: one connection comes of it, told once. */
+/* Both open at once: one connection comes of it, told once. [P4.3] */
 static void both_open_at_once(void **state)
 {
 	struct rig *r = *state;
@@ -315,7 +316,7 @@ static void closing_is_said_once(void **state)
 	assert_int_equal(r->counters.conns_closed, 1);
 }
 
-/* An idle connection pings; its peer is asked for little, and missed when it is gone. */
+/* An idle connection pings; its peer is asked for little, and missed when it is gone. [P12] */
 static void a_silent_peer_is_missed(void **state)
 {
 	struct rig *r = *state;
@@ -429,7 +430,8 @@ static void a_watch_is_checked(void **state)
 	rig_refuse(r, &bad, REASON_BAD_RANGE);
 }
 
-/* Edges of a connection that ended stay until they are dropped; its place is used again before. */
+/* Edges of a connection that ended stay until they are dropped; its place is used again before.
+ * [P5] */
 static void edges_outlive_their_connection(void **state)
 {
 	struct rig *r = *state;

@@ -10,6 +10,7 @@ static void refuse_config(const struct engine_config *f)
 	assert_null(engine_init(memory, f, 0));
 }
 
+/* [P14] */
 static void a_configuration_out_of_bounds_is_refused(void **state)
 {
 	struct rig *r = *state;

@@ -3,6 +3,7 @@
 #include "fixtures/core_test.h"
 #include "core/wire/frame.h"
 
+/* [P2] [P2.2] */
 static void a_header_that_is_wrong_changes_nothing(void **state)
 {
 	struct rig *r = *state;
@@ -41,6 +42,7 @@ static void a_header_that_is_wrong_changes_nothing(void **state)
 	rig_same(r);
 }
 
+/* [P2.1] */
 static void any_flipped_bit_is_seen(void **state)
 {
 	struct rig *r = *state;
@@ -261,7 +263,7 @@ static void a_close_in_the_middle(void **state)
 	assert_false(rig_take(r, &p));
 }
 
-/* More frames than anybody needs to put into a packet: their work is bounded. */
+/* More frames than anybody needs to put into a packet: their work is bounded. [P3] */
 static void a_packet_holds_few_frames(void **state)
 {
 	struct rig *r = *state;
@@ -430,6 +432,7 @@ static uint32_t frame_bytes(const uint8_t *f)
 	}
 }
 
+/* [P3] */
 static void every_short_frame_is_judged(void **state)
 {
 	uint8_t f[64] = {0};

@@ -123,6 +123,7 @@ static void keys_make_a_difference(void **state)
 	rig_free(other);
 }
 
+/* [P2.4] */
 static void a_hello_that_is_wrong_leaves_no_trace(void **state)
 {
 	struct rig *r = *state;
@@ -215,6 +216,7 @@ static void a_whole_table_of_newcomers_gets_in_at_once(void **state)
 	rig_free(r);
 }
 
+/* [P4.2] */
 static void a_repeated_hello_is_accepted_again(void **state)
 {
 	struct rig *r = *state;
@@ -233,6 +235,7 @@ static void a_repeated_hello_is_accepted_again(void **state)
 	assert_int_equal(engine_connections(r->e), 1);
 }
 
+/* [P4.1] [P4.4] */
 static void a_restarted_peer_takes_the_place_of_the_old(void **state)
 {
 	struct rig *r = *state;
@@ -345,6 +348,7 @@ static void reset_send(struct rig *r, const struct peer *peer, uint32_t conn, ui
 	peer_send(r, peer, &p);
 }
 
+/* [P2.5] [P4.5] */
 static void a_reset_must_know_the_connection(void **state)
 {
 	struct rig *r = *state;
@@ -376,6 +380,7 @@ static void a_reset_must_know_the_connection(void **state)
 	assert_int_equal(rig_expect(r, EVENT_PEER_DOWN).reason, REASON_PEER_RESTARTED);
 }
 
+/* [P4.6] */
 static void another_version_gets_a_short_answer(void **state)
 {
 	struct rig *r = *state;

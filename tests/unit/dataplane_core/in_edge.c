@@ -92,6 +92,7 @@ static void refuse_chunk(struct rig *r, struct peer *peer, uint32_t stream, uint
 	rig_silent(r);
 }
 
+/* [P9] [P13] */
 static void each_refusal_is_counted_and_writes_nothing(void **state)
 {
 	struct rig *r = *state;

@@ -26,6 +26,7 @@ static struct peer steady(struct rig *r)
 	return peer;
 }
 
+/* [P7] */
 static void round_trips_follow_rfc_6298(void **state)
 {
 	struct rig *r = *state;
@@ -181,6 +182,7 @@ static void a_queue_on_the_way_back_is_another(void **state)
 	}
 }
 
+/* [P7.1] */
 static void only_older_packets_are_lost_and_only_in_time(void **state)
 {
 	struct rig *r = *state;
@@ -255,7 +257,7 @@ static void the_reorder_window_widens_and_shrinks(void **state)
 	assert_int_equal(c->loss.reorder_shift, 0);
 }
 
-/* Nothing comes back: probes at growing distances, never farther apart than the bound. */
+/* Nothing comes back: probes at growing distances, never farther apart than the bound. [P7.2] */
 static void probes_back_off(void **state)
 {
 	struct rig *r = *state;

@@ -105,6 +105,7 @@ static void refuse_raw(struct rig *r, struct peer *peer, uint32_t id, uint32_t f
 	rig_silent(r);
 }
 
+/* [P10] */
 static void what_does_not_fit_is_refused(void **state)
 {
 	struct rig *r = *state;

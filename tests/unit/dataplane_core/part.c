@@ -155,6 +155,7 @@ static void refuse_part(struct rig *r, struct peer *peer, uint32_t chunk, uint32
 	assert_int_not_equal(ack_look(r->e, peer->c, pn), ACK_DUPLICATE);
 }
 
+/* [P9.1] */
 static void what_is_no_part_is_refused(void **state)
 {
 	static const struct {

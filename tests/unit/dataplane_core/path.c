@@ -239,6 +239,7 @@ static void a_copy_takes_what_each_rail_carries(void **state)
 	pair_free(p);
 }
 
+/* [P12.1] */
 static void a_rail_that_is_pulled_loses_nothing_and_is_used_again(void **state)
 {
 	for (unsigned pulled = 0; pulled < RAILS; pulled++) {

@@ -122,7 +122,8 @@ static struct record source_of(uint32_t chunks)
 	return record_source(0, (uint64_t)chunks * RIG_CHUNK, (uint64_t)chunks * RIG_CHUNK);
 }
 
-/* The path becomes too narrow for the chunks of a running edge: they go in parts from then on. */
+/* The path becomes too narrow for the chunks of a running edge: they go in parts from then on.
+ * [P11] */
 static void a_path_that_becomes_narrow(void **state)
 {
 	struct path p;

@@ -84,6 +84,7 @@ static void an_ack_counts_once(void **state)
 	rig_drops(f.r, NULL);
 }
 
+/* [P7.3] */
 static void late_before_the_resend(void **state)
 {
 	struct flow f;
@@ -205,6 +206,7 @@ static void send_raw_ack(struct flow *f, uint64_t largest, uint32_t words, uint6
 	peer_send(f->r, &f->peer, &p);
 }
 
+/* [P6.4] */
 static void invented_acks_are_refused(void **state)
 {
 	struct flow f;
@@ -313,7 +315,7 @@ static void a_ring_of_acknowledgements_after_a_loss(void **state)
 	assert_int_equal(f.o->acked_count, 2);
 }
 
-/* An old packet that nobody acknowledges must not stop the ring. */
+/* An old packet that nobody acknowledges must not stop the ring. [P6.6] */
 static void the_ring_pushes_out_its_oldest(void **state)
 {
 	struct flow f;

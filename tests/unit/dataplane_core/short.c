@@ -33,7 +33,7 @@ static void hear(struct rig *r, struct peer *peer, uint64_t more)
 	peer_send(r, peer, &p);
 }
 
-/* Every bit of it, whatever has come and wherever a word of the ring begins. */
+/* Every bit of it, whatever has come and wherever a word of the ring begins. [P6.5] */
 static void it_says_what_has_come(void **state)
 {
 	struct rig *r = *state;
@@ -312,6 +312,7 @@ static void every_flipped_bit_is_seen(void **state)
 	}
 }
 
+/* [P2.7] */
 static void flags_and_lengths_are_looked_at(void **state)
 {
 	struct rig *r = *state;

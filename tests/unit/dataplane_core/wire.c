@@ -104,7 +104,7 @@ static void a_header_is_laid_out_as_documented(void **state)
 	assert_int_equal(p[WIRE_BODY], 0xee);
 }
 
-/* The examples of docs/developer/protocol-connections.md, 16. */
+/* The examples of docs/developer/protocol-connections.md, 16. [P16] */
 static void the_documented_packets(void **state)
 {
 	static const uint64_t a = 0x0011223344556677, b = 0x8899aabbccddeeff;
@@ -176,7 +176,7 @@ static void numbers_are_little_endian_anywhere(void **state)
 	}
 }
 
-/* Lives that follow each other closely have different checks, and direction matters. */
+/* Lives that follow each other closely have different checks, and direction matters. [P2.3] */
 static void checks_distinguish_incarnations(void **state)
 {
 	uint32_t same = 0;

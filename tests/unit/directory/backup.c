@@ -62,6 +62,7 @@ static void each_dies(put_of *put, uint64_t size)
 	}
 }
 
+/* [G1.4] */
 static void a_put_survives_any_death(void **state)
 {
 	each_dies(world_put_whole, 1000);
@@ -74,7 +75,7 @@ static void a_seal_survives_any_death(void **state)
 	each_dies(world_put, 65536);
 }
 
-/* The last one put has been answered just now: nothing of it is still on its way. */
+/* The last one put has been answered just now: nothing of it is still on its way. [G8.6] */
 static void an_answered_put_survives_at_once(void **state)
 {
 	for (uint32_t i = 0; i < 2 * NODES; i++) {

@@ -26,6 +26,7 @@ static void it_waits_until_others_have_its_tombstone(void **state)
 	assert_int_equal(f->out[0].m.reply.status, 0);
 }
 
+/* [G1.5] */
 static void it_waits_for_the_holders_that_live(void **state)
 {
 	struct fixture *f = *state;

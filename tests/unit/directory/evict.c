@@ -33,6 +33,7 @@ static void left(struct fixture *f)
 	directory_evicted(&f->d, &f->evicted.object, f->evicted.node);
 }
 
+/* [G8.5] */
 static void a_cached_copy_makes_way_for_the_only_one(void **state)
 {
 	struct fixture *f = full(state);

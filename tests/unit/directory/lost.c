@@ -92,6 +92,7 @@ static void it_is_shown_as_lost(void **state)
 	world_free(w);
 }
 
+/* [G7.2] */
 static void a_get_says_with_whom_it_is_lost(void **state)
 {
 	struct world *w = one_died(kill_it);

@@ -61,7 +61,7 @@ static void who_waits_hears_of_the_loss(void **state)
 	assert_int_equal(f->out[0].m.got.lost, 0);
 }
 
-/* What is being created stands as well; who holds only parts does not hold the id. */
+/* What is being created stands as well; who holds only parts does not hold the id. [G3.2] */
 static void who_creates_keeps_the_id_while_it_is_a_member(void **state)
 {
 	struct fixture *f = *state;

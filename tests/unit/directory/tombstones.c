@@ -374,6 +374,7 @@ static void tombstones_are_bounded_and_one_per_id(void **state)
 	}
 }
 
+/* [G4.3] */
 static void a_late_drop_leaves_another_generation(void **state)
 {
 	struct fixture *f = *state;

@@ -247,6 +247,7 @@ static void cancel(struct world *w, uint32_t node, uint32_t session, uint32_t se
 	assert_int_equal(world_call(w, node, session, &r, WORLD_SECOND)->reply.status, 0);
 }
 
+/* [G5.2] */
 static void puts_of_other_nodes_are_told(void **state)
 {
 	struct world *w = world_new(3, 1, STORE, false);

@@ -179,6 +179,7 @@ static void a_named_lease_goes_on_with_another_session(void **state)
 	world_end(w);
 }
 
+/* [G4.4] */
 static void the_last_lease_deletes(void **state)
 {
 	struct world *w = four();
@@ -432,6 +433,7 @@ static void a_process_that_lives_need_not_call(void **state)
 	world_free(w);
 }
 
+/* [G4.5] */
 static void an_object_has_its_time(void **state)
 {
 	struct world *w = four();

@@ -103,6 +103,7 @@ static void refused(const struct array_meta *usual, uint64_t usual_size,
 	}
 }
 
+/* [G1.8] */
 static void arrays_of_other_types_are_named(void **state)
 {
 	for (uint32_t k = 0; k < 2; k++) {

@@ -142,6 +142,7 @@ static void a_streamed_object_has_them_on_all_nodes(void **state)
 	world_end(w);
 }
 
+/* [G2.1] */
 static void a_reader_has_them_before_the_bytes(void **state)
 {
 	struct world *w = begin();

@@ -111,6 +111,7 @@ static void nothing_is_denied(struct world *w, uint32_t node)
 	assert_true(unknown > 0);
 }
 
+/* [G5.1] */
 static void a_node_that_is_cut_off_says_so(void **state)
 {
 	struct world *w = make();

@@ -77,6 +77,7 @@ static void a_reader_on_the_same_node_as_well(void **state)
 	world_end(w);
 }
 
+/* [G1.3] [G3.1] */
 static void who_comes_second_is_refused(void **state)
 {
 	struct world *w = three();
@@ -179,7 +180,7 @@ static void a_put_is_told_who_does_not_answer(void **state)
 	world_end(w);
 }
 
-/* Its tasks may still read their copy: a delete returns when it has answered, or is dead. */
+/* Its tasks may still read their copy: a delete returns when it has answered, or is dead. [G4.1] */
 static void a_delete_waits_for_a_holder_that_is_away(void **state)
 {
 	struct world *w = three();

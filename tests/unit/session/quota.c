@@ -42,6 +42,7 @@ static int delete (struct world *w, uint32_t node, const char *name)
 	return world_call(w, node, 0, &r, WHEN)->reply.status;
 }
 
+/* [G8.7] */
 static void a_user_has_so_many_bytes(void **state)
 {
 	struct world *w = two();

@@ -74,6 +74,7 @@ static void one_pins(struct world *w)
 	world_free(w);
 }
 
+/* [G8.3] */
 static void the_last_copy_stays(void **state)
 {
 	struct world *w = three_copies();

@@ -150,6 +150,7 @@ static void check_object(struct node_of_one *n, uint32_t k)
 /* ---- all slots --------------------------------------------------------------------------------
  */
 
+/* [G8.4] */
 static void all_slots_can_be_used(void **state)
 {
 	static const uint32_t counts[] = {64, 1000, MANY, 4096};

@@ -52,6 +52,7 @@ static const struct spills *spills(struct world *w)
 	return &w->node[HERE].core->store->spills;
 }
 
+/* [G8.1] */
 static void more_than_the_store_is_put_and_got(void **state)
 {
 	struct world *w = two(UINT64_MAX / 2);

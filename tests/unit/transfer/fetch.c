@@ -360,6 +360,7 @@ static void delete_removes_every_copy(void **state)
 	world_free(w);
 }
 
+/* [G1.2] */
 static void put_again_is_another_object(void **state)
 {
 	struct world *w = two();
@@ -422,7 +423,7 @@ static void full_store_evicts_copies_only(void **state)
 }
 
 /* A get with a limit of time waits for what a reader of this node gives back, one without does not:
- * it may be that reader's. The object can be had elsewhere meanwhile. */
+ * it may be that reader's. The object can be had elsewhere meanwhile. [G8.2] */
 static void a_get_waits_for_room_of_a_reader(void **state)
 {
 	struct world *w = two();

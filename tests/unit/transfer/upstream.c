@@ -213,7 +213,7 @@ static bool reparent_is_settled(struct world *w, void *arg)
 	return !f->feed[1].reparent;
 }
 
-/* It is the one that should move, but what it brings is welcome. */
+/* It is the one that should move, but what it brings is welcome. [G6.2] */
 static void a_node_far_behind_is_no_parent(void **state)
 {
 	uint32_t seq;

@@ -83,7 +83,7 @@ static void reduce_part(struct control *c, struct reduce_source *s)
 	}
 }
 
-/* A source of another type than asked for was found. */
+/* A source of another type than asked for was found. [G1.8] */
 static void reduce_misfits(struct control *c, struct reduce *r)
 {
 	struct text why;
