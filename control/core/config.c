@@ -104,7 +104,7 @@ static uint32_t config_timers(const struct control_config *f)
 	return f->calls_max + f->waits_max + (1 + FETCH_FEEDS) * f->fetches_max + f->links_max +
 	       2 * (f->participants_max + f->parts_max) + f->pushes_max + 3 * f->reduces_max +
 	       2 * f->requesters_max + 2 * (f->nodes + MEMBERS_GUESTS) + 13 + f->references_max +
-	       f->leases_max + f->holds_max + f->groups_max + 1;
+	       f->leases_max + f->holds_max + f->groups_max + EXCERPTS_MAX + 1;
 }
 
 struct control *core_join(struct core *k)
@@ -163,6 +163,7 @@ static struct core *config_carve(struct arena *a, const struct control_config *f
 	sessions_carve(&p->session.sessions, a, f);
 	staging_carve(&p->session.creations, a, f);
 	owned_carve(&p->session.owners, a);
+	excerpts_carve(&p->session.excerpts, a);
 	create_wait_carve(&p->session.sessions, a);
 	return k;
 }

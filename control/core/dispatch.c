@@ -72,7 +72,8 @@ static void dispatch_reduce(struct control *c, struct node *n, const struct mess
 {
 	switch (m->kind) {
 	case MESSAGE_COMBINED:
-		reduce_combined(c, n, m);
+		if (!excerpt_combined(c, n, m))
+			reduce_combined(c, n, m);
 		break;
 	case MESSAGE_COMMIT:
 		requester_commit(c, n, m);

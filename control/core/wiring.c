@@ -195,9 +195,9 @@ bool wiring_prepare(struct control *c, struct call *call)
 		tell_fill(c, call, &m->hold);
 	if (m->kind == MESSAGE_KEEP && !backup_fill(c, &m->have))
 		return false;
-	if (m->kind == MESSAGE_COMBINE)
+	if (m->kind == MESSAGE_COMBINE && !excerpt_calls(call))
 		reduce_fill_message(c, call);
-	if (m->request & CALLS_LOCATE)
+	if (m->request & CALLS_LOCATE && !excerpt_calls(call))
 		reduce_fill_locate(c, call);
 	resync_stamp(c, call->node, m);
 	if (m->kind == MESSAGE_COMMIT)

@@ -24,6 +24,7 @@
 #include "group.h"
 #include "ids.h"
 #include "object_meta.h"
+#include "object_ranges.h"
 
 #define SESSION_MAGIC 0x53534553u
 
@@ -62,8 +63,11 @@ enum {
 	SESSION_NODES_MAX = 1024,   /* that a BROADCAST names */
 	SESSION_WAITS_MAX = 16384,  /* requests of one client that wait at a time */
 	SESSION_FLAG_JOINS = 128,   /* HOLD request: only if another lease holds it already */
-	SESSION_FLAG_WHOLE = 256,   /* GET request: answered when the whole object is here */
-	SESSION_LEASE_NAME_BYTES = 64, /* with the terminating zero */
+	SESSION_FLAG_WHOLE = 256,   /* GET request: answered when the whole object is here.
+				       GET_RANGES reply: the place is that of the object itself */
+	SESSION_RANGES_MAX = 64,    /* of one GET_RANGES */
+	SESSION_RANGES_BYTES = 4 << 20, /* of all of them together */
+	SESSION_LEASE_NAME_BYTES = 64,	/* with the terminating zero */
 };
 
 enum session_op {
@@ -95,8 +99,8 @@ enum session_op {
 	SESSION_PUT, /* id, name, meta, size, generation (lease, or 0); so many bytes follow in the
 			same packet -> slot, generation: it is complete; -ERESTART: CREATE it */
 	SESSION_CANCEL,	   /* generation: seq of a request of this client that waits (GET, WAIT,
-			      REDUCED, BROADCAST, WATCH): it ends without an answer -> 0, -ENOENT: it
-			      does not wait */
+			      REDUCED, BROADCAST, WATCH): it ends without an answer, GET_RANGES with
+			      one -> 0, -ENOENT: it does not wait */
 	SESSION_BROADCAST, /* id, timeout; size / 4 node numbers follow in the same packet, none:
 			      all nodes that are up -> when each of them has a complete copy */
 	SESSION_LEASE, /* name (empty: of this session), timeout (its ttl), generation (0; or the
@@ -115,6 +119,12 @@ enum session_op {
 			  pull) -> a group_answer, if there is one */
 	SESSION_LEAVE, /* this node leaves its cluster, and control ends -> 0; of the daemons' user
 			*/
+	SESSION_GET_RANGES, /* id, timeout, pin, generation (0; or that of earlier ranges); size: of
+			       the object_ranges that follow in the same packet, by rising offset ->
+			       slot, generation, offset, size of a pinned place that has their bytes
+			       (object_ranges_add), or of the object itself (SESSION_FLAG_WHOLE);
+			       chunk_bytes; watermark: size of the object, object: its generation.
+			       -ERESTART: it has another generation */
 	SESSION_OPS,
 };
 
@@ -169,7 +179,10 @@ struct session_reply {
 	uint64_t offset;
 	uint64_t size;
 	uint64_t watermark;
-	uint64_t store_bytes; /* ATTACH */
+	union {
+		uint64_t store_bytes; /* ATTACH */
+		uint64_t object;      /* GET_RANGES */
+	};
 	uint64_t table_bytes; /* ATTACH */
 	char text[256];	      /* why, when status is not 0: what is wrong: what to do */
 };

@@ -81,6 +81,29 @@ static void do_put(struct rig *r, struct rig_input *in, uint32_t session, struct
 				r->now_ns);
 }
 
+/* In order, nearly always. */
+static void do_ranges(struct rig *r, struct rig_input *in, uint32_t session,
+		      struct session_request *q)
+{
+	uint8_t packet[SESSION_REQUEST_BYTES_MAX] = {0};
+	uint8_t bits = (uint8_t)rig_take(in, 1);
+	struct object_range range = {0};
+
+	q->generation = bits & 0x40 ? q->generation : 0;
+	q->pin = bits & 0x20 ? q->pin : bits;
+	q->size = (bits & 0x80 ? SESSION_RANGES_MAX : bits % 4) * sizeof(range);
+	for (uint64_t at = 0; at < q->size; at += sizeof(range)) {
+		uint64_t draw = in->left > 0 ? rig_take(in, 2) : 5;
+
+		range.offset += draw & 0x8000 ? UINT64_MAX / 2 : draw % 4096;
+		range.bytes = draw & 0x4000 ? SESSION_RANGES_BYTES : draw % 3000;
+		memcpy(packet + sizeof(*q) + at, &range, sizeof(range));
+	}
+	memcpy(packet, q, sizeof(*q));
+	control_session_request(r->core, session, packet, sizeof(*q) + q->size - (bits == 0x55),
+				r->now_ns);
+}
+
 static void do_request(struct rig *r, struct rig_input *in)
 {
 	static const uint64_t sizes[] = {0, 1, 63, 64, 65536, 65537, 300000, UINT64_MAX};
@@ -105,6 +128,10 @@ static void do_request(struct rig *r, struct rig_input *in)
 	}
 	if (q.op == SESSION_PUT && q.size <= SESSION_PUT_MAX) {
 		do_put(r, in, session, &q);
+		return;
+	}
+	if (q.op == SESSION_GET_RANGES) {
+		do_ranges(r, in, session, &q);
 		return;
 	}
 	if (q.op == SESSION_GROUP) {

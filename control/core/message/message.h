@@ -404,7 +404,8 @@ struct message_part {
 };
 
 enum {				     /* flags */
-       MESSAGE_COMBINE_HIDDEN = 1,   /* not the target: it is not announced */
+       MESSAGE_COMBINE_HIDDEN = 1,   /* not the target: it is not announced. With the target's id:
+				      * of no reduce, for a client of the same node */
        MESSAGE_COMBINE_WITHHOLD = 2, /* no reader gets its last chunk before FINISH, or before a
 				      * COMBINE without this flag */
        MESSAGE_COMBINE_VALUES = 4,   /* parts come in messages (PUSH, PULL), not in streams */

@@ -45,6 +45,11 @@ void reply_place(struct control *c, struct session *s, uint16_t op, uint32_t seq
 	r.offset = image->offset;
 	r.size = image->size;
 	r.watermark = atomic_load_explicit(&image->watermark, memory_order_acquire);
+	if (op == SESSION_GET_RANGES) {
+		r.flags = SESSION_FLAG_WHOLE;
+		r.watermark = image->size;
+		r.object = image->generation;
+	}
 	objects_touch(c, slot);
 	reply_send(c, s, &r);
 }

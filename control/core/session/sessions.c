@@ -127,6 +127,9 @@ static size_t sessions_length(const struct session_request *r)
 		return sizeof(*r) + r->size;
 	if (r->op == SESSION_BROADCAST && r->size <= SESSION_NODES_MAX * sizeof(uint32_t))
 		return sizeof(*r) + r->size;
+	if (r->op == SESSION_GET_RANGES &&
+	    r->size <= SESSION_RANGES_MAX * sizeof(struct object_range))
+		return sizeof(*r) + r->size;
 	if (r->op == SESSION_GROUP)
 		return sizeof(*r) + sizeof(struct group_request);
 	return sizeof(*r) + (size_t)count * OBJECT_ID_BYTES;
@@ -152,9 +155,28 @@ static const char *sessions_check_meta(const struct session_request *r)
 	return NULL;
 }
 
+/* Of GET_RANGES. */
+static bool sessions_ranges_hold(const struct session_request *r, const uint8_t *ranges)
+{
+	uint64_t before = 0, bytes = 0;
+	struct object_range range;
+
+	if (r->size == 0 || r->size % sizeof(range) || r->pin == SESSION_PIN_NONE)
+		return false;
+	for (uint64_t at = 0; at < r->size; at += sizeof(range)) {
+		memcpy(&range, ranges + at, sizeof(range));
+		if (range.offset < before || range.bytes > SESSION_RANGES_BYTES - bytes ||
+		    range.bytes > UINT64_MAX - range.offset)
+			return false;
+		before = range.offset;
+		bytes += range.bytes;
+	}
+	return true;
+}
+
 /* Why a request cannot be served, or NULL. */
 static const char *sessions_check(const struct session *s, const struct session_request *r,
-				  size_t length)
+				  const uint8_t *behind, size_t length)
 {
 	static const struct session_reduction none;
 
@@ -177,6 +199,8 @@ static const char *sessions_check(const struct session *s, const struct session_
 		return "no such pin";
 	if (!s->attached && r->op != SESSION_ATTACH)
 		return "attach first";
+	if (r->op == SESSION_GET_RANGES && !sessions_ranges_hold(r, behind))
+		return "ranges in no order, or too many: use a library and a node of one version";
 	return r->meta.bytes > 0 ? sessions_check_meta(r) : NULL;
 }
 
@@ -233,7 +257,7 @@ bool sessions_request(struct control *c, uint32_t number, const void *bytes, siz
 		return false;
 	c->counters.requests++;
 	memcpy(&r, bytes, length < sizeof(r) ? length : sizeof(r));
-	wrong = sessions_check(s, &r, length);
+	wrong = sessions_check(s, &r, (const uint8_t *)bytes + sizeof(r), length);
 	if (wrong) {
 		c->counters.requests_bad++;
 		if (!sessions_other_version(c, s, &r))
@@ -248,6 +272,8 @@ bool sessions_request(struct control *c, uint32_t number, const void *bytes, siz
 		session_group(c, s, &r, (const uint8_t *)bytes + sizeof(r));
 	else if (r.op == SESSION_BROADCAST)
 		session_broadcast(c, s, &r, (const uint8_t *)bytes + sizeof(r));
+	else if (r.op == SESSION_GET_RANGES)
+		session_get_ranges(c, s, &r, (const uint8_t *)bytes + sizeof(r));
 	else
 		session_handlers[r.op](c, s, &r);
 	return true;

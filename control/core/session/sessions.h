@@ -18,6 +18,7 @@
 
 struct call;
 struct control;
+struct excerpt;
 struct fetch;
 struct node;
 struct object;
@@ -43,12 +44,14 @@ struct wait {
 	struct timer timer;
 	struct session *session; /* NULL: of another node (broadcast.c) */
 	struct fetch *fetch;	 /* GET before the object has a place */
-	struct object *object;	 /* WAIT, CREATE, PUT, GET of a whole object that arrives */
-	struct call *call;	 /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
+	struct object *object; /* WAIT, CREATE, PUT, GET of a whole object that arrives, GET_RANGES
+				  of one that is here */
+	struct call *call;     /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
+	struct excerpt *excerpt; /* GET_RANGES of an object that is not here: ends with the wait */
 	struct object_id id;
 	uint64_t generation;
 	uint64_t lease;	    /* CREATE, PUT: lease that will hold the object; 0: none */
-	uint64_t watermark; /* WAIT, GET of a whole object */
+	uint64_t watermark; /* WAIT, GET of a whole object, GET_RANGES */
 	uint64_t cursor;    /* LIST, STAT; PUT: membership_epoch of its HAVE; of another node: its
 			       request    number */
 	uint64_t number;    /* of this use of the item, as STATUS calls may outlive it */
@@ -163,6 +166,9 @@ void session_seal(struct control *c, struct session *s, const struct session_req
 void session_abort(struct control *c, struct session *s, const struct session_request *r);
 void session_get(struct control *c, struct session *s, const struct session_request *r);
 void session_wait(struct control *c, struct session *s, const struct session_request *r);
+/* excerpt.c; ranges: r->size bytes, valid during the call */
+void session_get_ranges(struct control *c, struct session *s, const struct session_request *r,
+			const uint8_t *ranges);
 void session_delete(struct control *c, struct session *s, const struct session_request *r);
 void session_stat(struct control *c, struct session *s, const struct session_request *r);
 void session_list(struct control *c, struct session *s, const struct session_request *r);

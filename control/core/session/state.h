@@ -4,6 +4,7 @@
 #define SARISSA_CONTROL_CORE_SESSION_STATE_H
 
 #include "core/store/state.h"
+#include "excerpt.h"
 #include "owned.h"
 #include "sessions.h"
 #include "staging.h"
@@ -12,6 +13,7 @@ struct session_state {
 	struct sessions sessions;
 	struct creations creations;
 	struct owners owners;
+	struct pool excerpts;
 };
 
 #endif

@@ -96,6 +96,8 @@ void waits_free(struct control *c, struct wait *w)
 		holds_create_not(c, w->lease, &w->id, true);
 	if (w->op == SESSION_WATCH)
 		session_watch_end(c, w);
+	if (w->excerpt)
+		excerpt_end(c, w);
 	if (w->op == SESSION_GROUP && w->call)
 		session_group_left(c, w);
 	if (w->call)
@@ -201,7 +203,11 @@ static void waits_fire(struct control *c, struct timer *t)
 	} else if (f && fetch_waits_for_room(f)) {
 		objects_no_room(c, -ENOSPC, f->room_bytes, &why);
 		waits_end(c, w, -ENOSPC, why.bytes);
-	} else if (w->whole && w->object && c->attached) {
+	} else if (w->excerpt && c->attached) {
+		int32_t status = excerpt_late(c, w, &why);
+
+		waits_end(c, w, status, why.bytes);
+	} else if ((w->whole || w->op == SESSION_GET_RANGES) && w->object && c->attached) {
 		waits_end_part(c, w);
 	} else {
 		waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
@@ -213,8 +219,9 @@ static void waits_fire(struct control *c, struct timer *t)
 /* Whether the wait can be cancelled: it only waits, and has started nothing elsewhere. */
 static bool waits_cancellable(const struct wait *w)
 {
-	return w->op == SESSION_GET || w->op == SESSION_WAIT || w->op == SESSION_REDUCED ||
-	       w->op == SESSION_BROADCAST || w->op == SESSION_WATCH || w->op == SESSION_GROUP;
+	return w->op == SESSION_GET || w->op == SESSION_GET_RANGES || w->op == SESSION_WAIT ||
+	       w->op == SESSION_REDUCED || w->op == SESSION_BROADCAST || w->op == SESSION_WATCH ||
+	       w->op == SESSION_GROUP;
 }
 
 void session_cancel(struct control *c, struct session *s, const struct session_request *r)
@@ -229,7 +236,10 @@ void session_cancel(struct control *c, struct session *s, const struct session_r
 		return;
 	}
 	f = w->fetch;
-	waits_free(c, w);
+	if (w->op == SESSION_GET_RANGES) /* its pin is free when it is answered */
+		waits_end(c, w, -ECANCELED, "cancelled");
+	else
+		waits_free(c, w);
 	if (f)
 		fetch_unwanted(c, f);
 	reply_error(c, s, r->op, r->seq, 0, "");
@@ -284,7 +294,8 @@ void waits_check_object(struct control *c, struct object *o)
 	{
 		struct wait *w = list_item(l, struct wait, await.link);
 
-		if ((w->op == SESSION_WAIT || w->op == SESSION_GET) &&
+		if ((w->op == SESSION_WAIT || w->op == SESSION_GET ||
+		     w->op == SESSION_GET_RANGES) &&
 		    (image->state == OBJECT_SEALED || w->watermark <= ready))
 			waits_place(c, w, slot);
 	}

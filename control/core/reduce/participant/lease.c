@@ -90,7 +90,8 @@ void participant_keep(struct control *c)
 	{
 		struct participant *k = list_item(l, struct participant, active);
 
-		if (k->hidden && ownership_shard(c, &k->target) != k->coordinator)
+		if (k->hidden && !object_id_equal(&k->target, &k->by_id.id) &&
+		    ownership_shard(c, &k->target) != k->coordinator)
 			participant_give_up(c, k, false, participant_restarting);
 	}
 }

@@ -337,6 +337,14 @@ void participant_node_up(struct control *c, struct node *n)
 	}
 }
 
+/* Whether a session of this node asks for it, and no reduce. */
+static bool participant_wanted_here(const struct control *c, const struct node *n,
+				    const struct message_combine *m)
+{
+	return n == c->cluster->self && m->flags & MESSAGE_COMBINE_HIDDEN &&
+	       object_id_equal(&m->id, &m->target);
+}
+
 /* ---- COMBINE -------------------------------------------------------------------------------- */
 
 /* Whether the part is a range of its object and of the built object. */
@@ -522,7 +530,8 @@ void participant_request(struct control *c, struct node *n, const struct message
 	struct participant *k = NULL;
 	int error = participant_check(c, &m->combine);
 
-	if (error == 0 && (!c->table || ownership_shard(c, &m->combine.target) != n))
+	if (error == 0 && (!c->table || (ownership_shard(c, &m->combine.target) != n &&
+					 !participant_wanted_here(c, n, &m->combine))))
 		error = -EAGAIN;
 	if (error == 0)
 		error = participant_find(c, n, &m->combine, &k);
