@@ -29,7 +29,7 @@ static const struct {
 	{ENOTCONN, "the node has gone away"},
 	{ESTALE, "the object was deleted or evicted"},
 	{ENODATA, "a part of it is lost"},
-	{ERANGE, "the clock of a node is more than an hour ahead"},
+	{ERANGE, "the object has no such bytes, or the clock of a node is more than an hour ahead"},
 	{ERESTART, "another generation takes the object's place"},
 	{EMFILE, "too many buffers in use on one connection"},
 	{EAGAIN, "the node has too many requests at hand"},

@@ -186,6 +186,30 @@ int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out)
 	return get_run(s, &id, SAR_OP_GET, timeout_ns, out);
 }
 
+int sar_get_into(sar *s, sar_id id, void *memory, uint64_t bytes, int64_t timeout_ns,
+		 uint64_t *size)
+{
+	struct run run;
+	sar_completion end = {0};
+	int r = run_begin(&run, s, 1);
+	if (r < 0)
+		return r;
+	r = run_end(&run, sar_submit_get_into(&run.q, id, memory, bytes, timeout_ns, 0), &end);
+	if (size)
+		*size = end.value;
+	return r;
+}
+
+int sar_get_ranges(sar *s, sar_id id, const sar_range *ranges, unsigned count, int64_t timeout_ns)
+{
+	struct run run;
+	sar_completion end;
+	int r = run_begin(&run, s, 1);
+	if (r < 0)
+		return r;
+	return run_end(&run, sar_submit_get_ranges(&run.q, id, ranges, count, timeout_ns, 0), &end);
+}
+
 void get_give_back(struct sar *s, sar_buffer *b)
 {
 	struct buffer own = buffer_get(b);

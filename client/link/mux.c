@@ -565,7 +565,7 @@ bool mux_drop(struct mux *m, struct mux_call *call)
 	if (open) {
 		mux_unlink(m, call);
 		call->done = true;
-		if (call->op == SESSION_CREATE)
+		if (call->op == SESSION_CREATE || call->op == SESSION_GET_RANGES)
 			mux_stand_in(m, call);
 	}
 	pthread_mutex_unlock(&m->lock);

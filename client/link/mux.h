@@ -5,8 +5,8 @@
  * A request gets a sequence number; replies may come in any order. There is no thread of our own:
  * among the threads that wait, one reads the socket and wakes the others as their replies arrive;
  * when it has its own it hands the reading over to another. The thread that reads ends the calls of
- * all. A CREATE that is dropped leaves a stand-in behind: when the reply comes after all, late()
- * undoes what the node did.
+ * all. A CREATE or GET_RANGES that is dropped leaves a stand-in behind: when the reply comes after
+ * all, late() undoes what the node did.
  *
  * Any thread may call. Once the peer has died or has sent nonsense every call, present and future,
  * ends with the same error, until mux_reopen brings another socket.
@@ -166,8 +166,9 @@ void mux_result_free(struct mux_result *result);
 /* Whether control answers such a request only when something has happened. */
 static inline bool mux_waits(uint16_t op)
 {
-	return op == SESSION_GET || op == SESSION_WAIT || op == SESSION_REDUCED ||
-	       op == SESSION_BROADCAST || op == SESSION_WATCH || op == SESSION_GROUP;
+	return op == SESSION_GET || op == SESSION_GET_RANGES || op == SESSION_WAIT ||
+	       op == SESSION_REDUCED || op == SESSION_BROADCAST || op == SESSION_WATCH ||
+	       op == SESSION_GROUP;
 }
 
 /* Whether such calls are not to wait any more. No lock, no system call. */

@@ -50,6 +50,8 @@ void op_stop(struct op *op)
 		q->out--;
 		op_watch_in(op);
 		op->handed = mux_drop(&q->s->mux, &op->call);
+		if (op->handed && op->request.op == SESSION_GET_RANGES)
+			op->buffer = (sar_buffer){0}; /* its pin is mux's */
 		op->stale = !op->handed;
 		break;
 	default:
@@ -231,6 +233,10 @@ static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_P
 	case SESSION_GROUP:
 		tail->bytes = op_group_bytes(op);
 		break;
+	case SESSION_GET_RANGES:
+		tail->bytes = (struct iovec){room, op->request.size};
+		op_ranges_named(op, (struct object_range *)(void *)room);
+		break;
 	case SESSION_BROADCAST:
 		tail->bytes = (struct iovec){(void *)(uintptr_t)op->nodes.node,
 					     sizeof(uint32_t) * op->nodes.count};
@@ -253,7 +259,7 @@ static size_t op_item_bytes(const struct op *own)
 int op_send(struct op *op)
 {
 	struct sar_queue *q = op->queue;
-	uint8_t room[SESSION_PUT_MAX];
+	_Alignas(struct object_range) uint8_t room[SESSION_PUT_MAX];
 	struct mux_tail tail;
 	int r;
 	if (op->post) {

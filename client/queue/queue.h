@@ -150,6 +150,13 @@ struct op {
 			_Atomic bool more;	      /* mux has others */
 			bool linked;		      /* in queue.watching */
 		} watch;
+		struct op_ranges {
+			const sar_range *range;
+			sar_range one; /* GET_INTO: range is that */
+			unsigned count, at;
+			uint64_t within;     /* bytes of that range that are there */
+			uint64_t generation; /* of the object that bytes have come of; 0: none */
+		} ranges;
 		struct op_nodes {
 			const uint32_t *node;
 			unsigned count;
@@ -272,6 +279,13 @@ void op_get(struct op *op, bool whole, op_step *got);
 /* Of the object in that slot, of that many bytes, until op->upto are readable. */
 void op_wait_begin(struct op *op, uint64_t size, uint32_t slot, uint64_t generation,
 		   uint32_t stores);
+/* queue/ranges.c */
+/* op->ranges into the caller's memory. */
+void op_ranges_begin(struct op *op);
+/* The whole object, at most so many bytes. */
+void op_into_begin(struct op *op, void *memory, uint64_t bytes);
+/* Fills in the ranges that follow a GET_RANGES. Returns how many. */
+unsigned op_ranges_named(const struct op *op, struct object_range out[SESSION_RANGES_MAX]);
 /* queue/put.c */
 void op_put_begin(struct op *op);
 /* The bytes of a small one, in one piece. */

@@ -151,6 +151,57 @@ int sar_submit_wait(sar_queue *q, const sar_buffer *b, uint64_t upto, int64_t ti
 	return queue_leave(q, 0);
 }
 
+int sar_submit_get_into(sar_queue *q, sar_id id, void *memory, uint64_t bytes, int64_t timeout_ns,
+			uint64_t user_data)
+{
+	struct op *op = NULL;
+	int r = submit_timeout("sar_submit_get_into", timeout_ns);
+	if (r == 0 && !memory && bytes > 0)
+		r = error_set(-EINVAL, "sar_submit_get_into: no memory");
+	if (r == 0)
+		r = submit_begin(q, SAR_OP_GET_INTO, &id, NULL, user_data, &op);
+	if (r < 0)
+		return r;
+	submit_until(op, timeout_ns);
+	op_into_begin(op, memory, bytes);
+	return queue_leave(q, 0);
+}
+
+static int submit_ranges_check(const sar_range *ranges, unsigned count)
+{
+	if (count > SAR_RANGES_MAX || (!ranges && count > 0))
+		return error_set(-EINVAL, "sar_submit_get_ranges: %u ranges: name at most %d",
+				 count, SAR_RANGES_MAX);
+	for (unsigned i = 0; i < count; i++) {
+		if (!ranges[i].where && ranges[i].bytes > 0)
+			return error_set(-EINVAL, "sar_submit_get_ranges: range %u has no memory",
+					 i);
+		if (ranges[i].bytes > UINT64_MAX - ranges[i].offset)
+			return error_set(-ERANGE,
+					 "sar_submit_get_ranges: range %u ends behind the last "
+					 "byte of any object",
+					 i);
+	}
+	return 0;
+}
+
+int sar_submit_get_ranges(sar_queue *q, sar_id id, const sar_range *ranges, unsigned count,
+			  int64_t timeout_ns, uint64_t user_data)
+{
+	struct op *op = NULL;
+	int r = submit_timeout("sar_submit_get_ranges", timeout_ns);
+	if (r == 0)
+		r = submit_ranges_check(ranges, count);
+	if (r == 0)
+		r = submit_begin(q, SAR_OP_GET_RANGES, &id, NULL, user_data, &op);
+	if (r < 0)
+		return r;
+	submit_until(op, timeout_ns);
+	op->ranges = (struct op_ranges){.range = ranges, .count = count};
+	op_ranges_begin(op);
+	return queue_leave(q, 0);
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static void submit_options(struct op *op, const sar_put_options *options)

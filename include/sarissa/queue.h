@@ -66,6 +66,8 @@ enum sar_op { /* sar_completion.op */
 	      SAR_OP_GROUP_PUSH,
 	      SAR_OP_GROUP_PULL,
 	      SAR_OP_GROUP_CONTRIBUTORS,
+	      SAR_OP_GET_INTO,
+	      SAR_OP_GET_RANGES,
 };
 
 enum sar_event {			 /* sar_completion.event, of a watch */
@@ -84,8 +86,8 @@ typedef struct sar_completion {
 	uint32_t flags;	    /* SAR_MORE, or 0 */
 	uint32_t event;	    /* WATCH: enum sar_event; else 0 */
 	sar_id id;	    /* of the object; GATHER that has failed: of the one that did */
-	uint64_t value;	    /* WAIT: bytes readable; WATCH: bytes of the object; of groups: see
-			     * sarissa/group.h; else 0 */
+	uint64_t value;	    /* WAIT: bytes readable; WATCH, GET_INTO, GET_RANGES: bytes of the
+			     * object; of groups: see sarissa/group.h; else 0 */
 	sar_buffer buffer;  /* GET, GET_BEGIN, ALLREDUCE, CREATE, GROUP_PULL: the caller's from now
 			     * on, and so is that of a SEAL that has failed; else zero */
 	uint32_t poll, words; /* for sar_completion_detail */
@@ -157,6 +159,16 @@ int sar_submit_get(sar_queue *q, sar_id id, int64_t timeout_ns, uint64_t user_da
 
 /* Submits a sar_get_begin. */
 int sar_submit_get_begin(sar_queue *q, sar_id id, int64_t timeout_ns, uint64_t user_data);
+
+/*
+ * Submits a sar_get_into, or a sar_get_ranges. The completion's value is the object's size.
+ *
+ * Ownership: memory, the ranges and their memory must stay until the completion is taken.
+ */
+int sar_submit_get_into(sar_queue *q, sar_id id, void *memory, uint64_t bytes, int64_t timeout_ns,
+			uint64_t user_data);
+int sar_submit_get_ranges(sar_queue *q, sar_id id, const sar_range *ranges, unsigned count,
+			  int64_t timeout_ns, uint64_t user_data);
 
 /*
  * Submits count sar_get at once, of ids[i] with user_data[i].

@@ -93,6 +93,7 @@ enum sar_error {
 	SAR_E_RESTARTED = -ERESTART, /* another generation takes its place: get it again */
 	SAR_E_BUSY = -EAGAIN,  /* a table of the node is full at the moment: try again later */
 	SAR_E_CLOCK = -ERANGE, /* the clock of a node is more than an hour ahead */
+	SAR_E_RANGE = -ERANGE, /* the object has no such bytes, or more than there is room for */
 	SAR_E_PARTIAL = -EHOSTUNREACH, /* a node, and its part of the directory, does not answer */
 	SAR_E_CLOSED = -ESHUTDOWN,     /* sar_end_waits was called */
 	SAR_E_PROTOCOL = -EPROTO,      /* library and node differ in version */
@@ -386,6 +387,44 @@ int sar_get_begin(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
  * get the object again. SAR_E_INVALID b is not from sar_get or sar_get_begin.
  */
 int sar_wait(sar *s, sar_buffer *b, uint64_t upto, int64_t timeout_ns);
+
+/*
+ * Waits as sar_get does, and copies the object's bytes into the caller's memory. The copy on this
+ * node stays as after sar_get, and is not in use when the call returns.
+ *
+ * Shapes: bytes is the room at memory, which may be NULL for 0. *size becomes the object's size,
+ * also with SAR_E_RANGE; size may be NULL. Ownership: memory is the caller's. Errors: those of
+ * sar_get. SAR_E_RANGE the object has more bytes.
+ */
+int sar_get_into(sar *s, sar_id id, void *memory, uint64_t bytes, int64_t timeout_ns,
+		 uint64_t *size);
+
+enum { SAR_RANGES_MAX = 65536 }; /* of one call */
+
+typedef struct sar_range {
+	uint64_t offset; /* first byte, in the object */
+	uint64_t bytes;
+	void *where; /* memory for them */
+} sar_range;
+
+/*
+ * Copies ranges of one object into the caller's memory, without the whole object on this node. Only
+ * the chunks that the ranges touch travel, and no copy stays here. So the object may be larger than
+ * this node's store. Bytes of a large list come in parts, of at most 4 MiB or an eighth of the
+ * store. If the object is complete on this node the bytes are copied from there, without a system
+ * call.
+ *
+ * It waits until some node has the ranges: a node that has all of the object, or makes it. All
+ * bytes are of one generation of the object.
+ *
+ * Shapes: count ranges, in any order; they may overlap, and may have no bytes. With count 0 nothing
+ * happens. The ranges lie in the object.
+ * Ownership: ranges and their memory are the caller's. After an error some of the bytes may be
+ * there. Errors: those of sar_get. SAR_E_RANGE a range ends behind the object's last byte.
+ * SAR_E_DELETED the object was deleted meanwhile. SAR_E_QUOTA the bytes of one part are more than
+ * this user may have on this node. SAR_E_INVALID too many ranges, or no memory.
+ */
+int sar_get_ranges(sar *s, sar_id id, const sar_range *ranges, unsigned count, int64_t timeout_ns);
 
 /*
  * What a call about the object waits for now, in one line that does not begin with its name: the
