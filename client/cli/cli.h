@@ -38,6 +38,7 @@ struct cli_args {
 	int64_t lease_ttl_ns; /* an hour without --lease-ttl */
 	const char *lease;    /* NULL without --lease */
 	const char *prefix;   /* NULL without --prefix */
+	const char *range;    /* NULL without --range */
 	sar_group_spec group;
 	struct {
 		const char *name;

@@ -32,7 +32,7 @@ enum table_group { TABLE_OBJECTS, TABLE_REDUCES, TABLE_GROUPS, TABLE_CLUSTER, TA
 	X(put, put_run, OBJECTS, "NAME FILE|- [OPTIONS]", "- FILE", 2, 2,                          \
 	  "ttl lease lease-ttl dtype shape",                                                       \
 	  "store a file, or standard input, as the object NAME")                                   \
-	X(get, get_run, OBJECTS, "NAME FILE|- [--timeout S]", "NAME FILE", 2, 2, "timeout",        \
+	X(get, get_run, OBJECTS, "NAME FILE|- [OPTIONS]", "NAME FILE", 2, 2, "timeout range",      \
 	  "write the object NAME to a file or standard output")                                    \
 	X(prefetch, prefetch_run, OBJECTS, "NAME [NODE...] [--timeout S]", "NAME", 1,              \
 	  1 + SAR_NODES_MAX, "timeout",                                                            \

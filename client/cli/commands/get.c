@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa get: writes the object out while it arrives. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include "cli/cli.h"
 #include "cli/support/output.h"
 #include "cli/support/patience.h"
@@ -104,8 +106,44 @@ static int get_object(struct get *g, uint64_t *size)
 	return status;
 }
 
+/* Reads OFFSET:BYTES. NULL: the whole object. */
+static int get_range_read(const char *text, sar_range *out)
+{
+	char *end = "";
+	errno = 0;
+	*out = (sar_range){0};
+	if (!text)
+		return CLI_DONE;
+	if (isdigit(*text))
+		out->offset = strtoull(text, &end, 10);
+	if (*end == ':' && isdigit(end[1])) {
+		out->bytes = strtoull(end + 1, &end, 10);
+		if (*end == '\0' && errno == 0)
+			return CLI_DONE;
+	}
+	return cli_wrong("get",
+			 "--range %s: name the first byte and the number of bytes, such as 0:1024",
+			 text);
+}
+
+/* One call, because its bytes are of one generation. */
+static int get_range(struct get *g, const sar_range *wanted)
+{
+	sar_range range = *wanted;
+	range.where = malloc(range.bytes + 1);
+	if (!range.where)
+		return cli_fail(-ENOMEM, "no memory for %llu bytes: get them in parts",
+				(unsigned long long)range.bytes);
+	int r = sar_get_ranges(g->s, cli_id(g->name), &range, 1, get_left(g));
+	int status = r < 0 ? cli_fail_detail(r, g->name)
+			   : output_write(&g->output, range.where, range.bytes);
+	free(range.where);
+	return status;
+}
+
 int get_run(const struct cli_args *args)
 {
+	sar_range range;
 	struct get g = {.name = args->names[0], .until_ns = UINT64_MAX};
 	uint64_t started_ns = cli_now_ns(), size = 0;
 	g.waits = args->timeout_ns > 0;
@@ -113,14 +151,17 @@ int get_run(const struct cli_args *args)
 		g.until_ns = started_ns + (uint64_t)args->timeout_ns;
 	int status = cli_check_name(g.name);
 	if (status == CLI_DONE)
+		status = get_range_read(args->range, &range);
+	if (status == CLI_DONE)
 		status = cli_open(args, &g.s);
 	if (status != CLI_DONE)
 		return status;
 	status = output_open(&g.output, args->names[1]);
 	if (status == CLI_DONE) {
 		patience_begin(&g.patience, g.s, g.name, args->timeout_ns != SAR_FOREVER);
+		size = range.bytes;
 		do
-			status = get_object(&g, &size);
+			status = args->range ? get_range(&g, &range) : get_object(&g, &size);
 		while (status == GET_RETRY);
 		patience_end(&g.patience);
 	}

@@ -55,6 +55,10 @@ static void file_keeps_its_mode_and_link(void **state)
 	      "stat -c '%%a %%F' target link; cat target");
 	assert_string_equal(output, "604 regular file\n777 symbolic link\nnew\n");
 	assert_int_equal(shell("$CLI get x /dev/null"), 0);
+	assert_int_equal(shell("printf 0123456789 > in; $CLI put digits in && "
+			       "$CLI get digits part --range 3:4 && printf 3456 | cmp - part"),
+			 0);
+	assert_int_equal(shell("$CLI get digits part --range 8:3"), 1);
 }
 
 static void wrong_usage_is_2(void **state)
@@ -69,6 +73,12 @@ static void wrong_usage_is_2(void **state)
 		"get x - --timeout",
 		"get x - --timeout soon",
 		"get x - --timeout -1",
+		"get x - --range",
+		"get x - --range 5",
+		"get x - --range 5:",
+		"get x - --range -1:5",
+		"get x - --range 5:5x",
+		"get x - --range 5:99999999999999999999",
 		"put x - --timeout 1",
 		"ls --frobnicate",
 		"ls x y",
