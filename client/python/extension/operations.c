@@ -22,6 +22,7 @@ static void operations_end(struct call *c)
 	free(c->ids);
 	free(c->nodes);
 	free(c->got);
+	free(c->ranges);
 	free(c->contributors);
 	free(c->members);
 	free(c->pile.item);

@@ -16,6 +16,8 @@
 	ROW(get)                \
 	ROW(begin)              \
 	ROW(wait_for)           \
+	ROW(get_into)           \
+	ROW(get_ranges)         \
 	ROW(put)                \
 	ROW(create)             \
 	ROW(info)               \
@@ -73,6 +75,7 @@ struct call {
 	sar_id *ids;
 	uint32_t *nodes;
 	sar_buffer *got;
+	sar_range *ranges;
 	sar_contributor *contributors;
 	sar_member_info *members;
 	struct pile pile;

@@ -35,7 +35,7 @@ from . import _sarissa
 from ._arrays import Tensor
 from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, Error, Exists, Interrupted, InUse,
                       InvalidArgument, Late, Lost, NameTooLong, NoAccess, NoNode, NotFound, NotPickled, OutOfMemory,
-                      PartialError, QuotaExceeded, Refused, Restarted, StorageError, StoreFull, TimedOut, TooLarge,
+                      OutOfRange, PartialError, QuotaExceeded, Refused, Restarted, StorageError, StoreFull, TimedOut, TooLarge,
                       TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch, WaitWarning)
 from ._names import DTYPES, OPS, id_of
 from ._cluster import LocalCluster
@@ -53,7 +53,7 @@ __version__ = _sarissa.version
 __all__ = [
     "Busy", "Cancelled", "ClockAhead", "Closed", "Communicator", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
     "Group", "GroupMember", "Holder", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "LocalCluster", "Lost", "Member",
-    "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "PartialError", "QuotaExceeded",
+    "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "OutOfRange", "PartialError", "QuotaExceeded",
     "Reader", "Ref", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
     "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "WaitWarning", "Watch", "Writer",
     "__version__", "as_completed", "id_of", "wait",

@@ -101,6 +101,10 @@ class ClockAhead(Error):
     """The clock of a node is more than an hour ahead (ERANGE); the words name the nodes."""
 
 
+class OutOfRange(Error, IndexError):
+    """The object has no such bytes, or has more than there is room for (ERANGE of get_into and get_ranges)."""
+
+
 class Unsupported(Error):
     """The switch cannot compute that (ENOTSUP)."""
 

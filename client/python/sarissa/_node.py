@@ -116,6 +116,17 @@ class Node:
         what it is."""
         return results.tensor(name, self._view(name, timeout), dtype, shape)
 
+    def get_into(self, name: Name, buffer: Any, timeout: Optional[float] = None) -> int:
+        """Copies the object's bytes into a writable buffer, such as a numpy array: how many they are. OutOfRange when
+        the object has more. The buffer must not be used before the call returns."""
+        return self._run(operations.get_into(name, buffer, timeout))
+
+    def get_ranges(self, name: Name, ranges: Sequence[operations.Range], timeout: Optional[float] = None,
+                   into: Any = None) -> List[memoryview]:
+        """Bytes of one object, without all of it on this node, which may have less memory than the object: a read-only
+        memoryview for each (offset, bytes). into: writable memory that takes the bytes, one range after the other."""
+        return self._run(operations.get_ranges(name, ranges, timeout, into))
+
     def put_object(self, name: Name, value: Any, ttl: Optional[float] = None) -> None:
         """Stores any object that pickle takes. What has a buffer of its own in the pickle's protocol 5, such as
         arrays of numpy at any depth, is copied once, into the store. One of that name with the same bytes may

@@ -7,6 +7,7 @@ built, once."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -14,7 +15,7 @@ from . import _arrays, _objects, _sarissa
 from . import _results as results
 from ._arrays import Given, Meaning
 from ._connections import VIEWS_MAX
-from ._errors import Deleted, Error, Exists, NotFound, PartialError
+from ._errors import ClockAhead, Deleted, Error, Exists, NotFound, OutOfRange, PartialError
 from ._names import DTYPES, FOREVER, Name, dtype_of, op_of, timeout_ns, unsigned
 from ._results import Holder, Info, Member, Shape
 from ._streams import Writer
@@ -39,6 +40,7 @@ class Step(NamedTuple):
 
 
 Steps = Generator[Step, Any, T]
+Range = Tuple[int, int]  # first byte, and how many
 
 
 def ttl_ns(seconds: float) -> int:
@@ -142,6 +144,36 @@ def view(name: Name, timeout: Optional[float], what: str = "get") -> Steps[_sari
     limit = timeout_ns(timeout)
     got: _sarissa.View = yield Step(what, (name, limit), 1, (name,), limit)
     return got
+
+
+def get_into(name: Name, buffer: Any, timeout: Optional[float]) -> Steps[int]:
+    limit = timeout_ns(timeout)
+    return (yield from _in_range(Step("get_into", (name, buffer, limit), 0, (name,), limit)))
+
+
+def get_ranges(name: Name, ranges: Sequence[Range], timeout: Optional[float], into: Any) -> Steps[List[memoryview]]:
+    limit, wanted = timeout_ns(timeout), [(unsigned(offset, 64), unsigned(count, 64)) for offset, count in ranges]
+    ends = list(itertools.accumulate((count for _, count in wanted), initial=0))
+    memory = bytearray(ends[-1]) if into is None else into
+    flat = memoryview(memory)
+    if into is None:
+        flat = flat.toreadonly()
+    elif flat.readonly:
+        raise ValueError("into is read-only: give memory that can be written")
+    elif flat.nbytes < ends[-1]:
+        raise ValueError(f"into has {flat.nbytes} bytes, the ranges have {ends[-1]}: give more memory")
+    elif flat.nbytes and (flat.format, flat.ndim) != ("B", 1):
+        flat = flat.cast("B")
+    yield from _in_range(Step("get_ranges", (name, memory, wanted, limit), 0, (name,), limit))
+    return [flat[start:end] for start, end in zip(ends, ends[1:])]
+
+
+def _in_range(step: Step) -> Steps[int]:
+    """ERANGE means another thing here."""
+    try:
+        return int((yield step))
+    except ClockAhead as error:
+        raise OutOfRange(*error.args) from None
 
 
 def gather(names: Sequence[Name], timeout: Optional[float], raw: bool) -> Steps[List[Any]]:

@@ -239,6 +239,13 @@ class Node:
                          shape: Optional[Shape] = None) -> Tensor:
         return results.tensor(name, await self._view(name, timeout), dtype, shape)
 
+    async def get_into(self, name: Name, buffer: Any, timeout: Optional[float] = None) -> int:
+        return await self._run(operations.get_into(name, buffer, timeout))
+
+    async def get_ranges(self, name: Name, ranges: Sequence[operations.Range], timeout: Optional[float] = None,
+                         into: Any = None) -> List[memoryview]:
+        return await self._run(operations.get_ranges(name, ranges, timeout, into))
+
     async def put_object(self, name: Name, value: Any, ttl: Optional[float] = None) -> None:
         await self._run(operations.put_object(name, value, ttl))
 
