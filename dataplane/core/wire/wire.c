@@ -16,13 +16,13 @@ static uint32_t wire_crc_brief(uint32_t state, const uint8_t *head, uint32_t hea
 static uint32_t wire_crc_rest(uint32_t crc, uint32_t at, const uint8_t *head, uint32_t head_length,
 			      const uint8_t *payload, uint32_t payload_length)
 {
-	if (payload == head + head_length) { /* in one piece: one call less */
+	if (payload == head + head_length) { /* one call less. MUTANT-OK: only speed */
 		head_length += payload_length;
 		payload_length = 0;
 	}
-	if (head_length > at)
+	if (head_length > at) /* MUTANT-OK: no bytes change no sum */
 		crc = crc_bytes(crc, head + at, head_length - at);
-	if (payload_length > 0)
+	if (payload_length > 0) /* MUTANT-OK: no bytes change no sum */
 		crc = crc_bytes(crc, payload, payload_length);
 	return ~crc;
 }
@@ -50,7 +50,7 @@ uint32_t wire_crc_conn(uint64_t from_incarnation, uint32_t from_conn, uint64_t t
 
 uint32_t wire_crc_number(uint32_t state, uint64_t pn)
 {
-	uint8_t number[8];
+	uint8_t number[8]; /* MUTANT-OK: room to spare */
 
 	wire_put64(number, pn);
 	return crc_word(state, number);
@@ -70,7 +70,7 @@ static uint32_t wire_crc_head(uint8_t *head, uint32_t head_length, uint8_t **fie
 	if (!wire_is_short(head)) {
 		uint32_t crc = crc_word(crc_word(UINT32_MAX, head), head + 8);
 		*field = head + WIRE_AT_CRC;
-		return head_length > WIRE_BODY
+		return head_length > WIRE_BODY /* MUTANT-OK: no bytes change no sum */
 			       ? crc_bytes(crc, head + WIRE_BODY, head_length - WIRE_BODY)
 			       : crc;
 	}
@@ -83,7 +83,7 @@ struct crc_span wire_crc_span(uint32_t state, const uint8_t *packet, uint32_t he
 {
 	uint32_t before = wire_crc_brief(state, packet, head_length), behind = before;
 
-	if (length > head_length)
+	if (length > head_length) /* MUTANT-OK: no bytes change no sum */
 		behind = crc_bytes(before, packet + head_length, length - head_length);
 	return (struct crc_span){before, behind};
 }
