@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sarissa-dataplane: see docs/man/sarissa-dataplane.8. */
+/* sarissa-dataplane (docs/man/sarissa-dataplane.8): reads the options and runs the node (io/node).
+ * It must not know ports. */
 #include "internal/standard_fds.h"
 #include "io/observe/log.h"
 #include "io/node/node.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steps that all operations of a queue share: requests, answers, ends. Under the queue's lock. */
+/*
+ * Steps that all operations of a queue share: requests, answers, ends. Called by queue.c and by the
+ * files of operations (get.c, put.c ...), under the queue's lock. The states are in queue.h.
+ */
 #include <errno.h>
 #include "api/create.h"
 #include "deadline.h"

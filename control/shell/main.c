@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sarissa-control: decides for one node which object moves where. */
+/* sarissa-control: decides for one node which object moves where. Reads the options, and runs
+ * host.c until a signal ends it. It must not know the core. */
 #include <signal.h>
 #include "host.h"
 #include "internal/standard_fds.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Moves records between the core and the workers' rings. */
+/* Moves records between the core and the workers' rings: commands out, events in. Called by host.c
+ * in each turn of the event loop. Records of messages go through rpc/mailbox.h; it must not know
+ * what other records mean. */
 #include <unistd.h>
 #include "host.h"
 #include "internal/ring.h"

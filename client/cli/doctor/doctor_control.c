@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doctor's checks of control: its counters, and how full it is. */
+/* doctor's checks of control: its counters, and how full it is. Called by doctor.c. */
 #include "doctor.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* doctor's checks of drops: how many of each kind, and why they happen. */
+/* doctor's checks of drops: how many of each kind, and why they happen. Called by doctor.c. */
 #include "doctor.h"
 
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths to other nodes are worse than the rest. */
+/* doctor's check of paths: which ones to other nodes are worse than the rest. Called by doctor.c.
+ */
 #include "doctor.h"
 
 #include <stdio.h>

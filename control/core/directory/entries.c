@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of a directory shard: entries, copies, inline values. */
+/*
+ * The tables of a directory shard: entries, copies, inline values. Called by the other files of
+ * this folder. It must not know which holder a receiver gets.
+ */
 #include <assert.h>
 #include <errno.h>
 #include "core/control.h"

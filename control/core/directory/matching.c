@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GET: which receiver gets an object from which holder. */
+/*
+ * GET at the shard owner: which receiver gets an object from which holder, and which one waits.
+ * directory_get takes a request; directory_serve gives free sending slots of an entry to those that
+ * wait. Called by the other files of this folder, whenever a copy, a slot or a request comes. It
+ * must not know connections or time: answers go out by struct directory_out.
+ */
 #include <errno.h>
 #include "directory.h"
 #include "core/base/text.h"

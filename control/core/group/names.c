@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of a group's objects. */
+/* The names of a group's objects: written, and read again by the next owner. Pure. Called by the
+ * other files of this folder, and by sessions for the id of a group. */
 #include <xxhash.h>
 #include "groups.h"
 

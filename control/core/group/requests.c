@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The requests of members and of those who create, change and remove groups. */
+/*
+ * The requests of members, and of clients that create, change and remove groups: each is checked,
+ * and answered now or when its round ends. Called by groups.c. It must not know the messages that
+ * bring requests.
+ */
 #include <errno.h>
 #include "internal/reduce.h"
 #include "groups.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The members of a group: their clocks, cohorts, and who may go on. */
+/*
+ * The members of a group: their clocks, cohorts, and who may go on. Called by the other files of
+ * this folder. It must not know how rounds are decided or reduced.
+ */
 #include <errno.h>
 #include "groups.h"
 

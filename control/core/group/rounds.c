@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rounds: contributions, the close, the decision, the reduce, the result, and pulls. */
+/*
+ * The rounds of a group: contributions, the close, the decision, the reduce, the result, and pulls.
+ * groups.h has the table of a round's states. Called by the other files of this folder, with
+ * requests of members and ends of tasks. It must not know messages, nodes' connections or the
+ * policy's word: it asks the rows of the policy.
+ */
 #include <errno.h>
 #include "groups.h"
 

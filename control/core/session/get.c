@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GET and WAIT. */
+/* GET and WAIT: begin a fetch if the object is not here, and keep the request in waits.c until so
+ * many bytes are readable. Called by sessions.c with checked requests. */
 #include <errno.h>
 #include "core/transfer/fetch.h"
 #include "state.h"

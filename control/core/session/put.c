@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CREATE, PUT, PUBLISH, SEAL, ABORT. */
+/*
+ * The requests by which a client makes an object: CREATE, PUT, PUBLISH, SEAL, ABORT. A put
+ * begins here in control: the store makes the slot, and the shard owner agrees to the id (HAVE).
+ * create_wait.c keeps a CREATE that waits for room, seal.c a SEAL that waits for the owner. Called
+ * by sessions.c with checked requests. It must not know workers.
+ */
 #include <errno.h>
 #include "core/base/env.h"
 #include "core/base/text.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REDUCE, REDUCED. */
+/* REDUCE and REDUCED: a client's request becomes one of reduce/requester, and its end the answer.
+ * Called by sessions.c with checked requests, and by the requester's events (wiring.c). */
 #include <errno.h>
 #include "core/base/text.h"
 #include "core/reduce/coordinator/wrong.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of the module transfer, for its own files. Rooms above include fetch.h and serve.h. */
+/* The state of the module transfer, for its own files. Modules above include fetch.h and
+ * serve.h. */
 #ifndef SARISSA_CONTROL_CORE_TRANSFER_STATE_H
 #define SARISSA_CONTROL_CORE_TRANSFER_STATE_H
 

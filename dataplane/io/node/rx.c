@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiving: from the port's queue, and from workers that took a packet which is not theirs.
+ * Receiving: from the port's queue, and from workers that took a packet which is not theirs. Called
+ * by worker.c in each turn, as a port's `receive`. It gives each packet for this worker to
+ * engine_receive, and must not know what is in it behind the UDP header.
  */
 #include "worker.h"
 

@@ -2,7 +2,8 @@
 /*
  * Sending: the engine writes its header straight into a packet buffer; payload that lies in the
  * store is chained behind it where the driver can take that, and copied once where it cannot, or
- * where a packet like that was lost.
+ * where a packet like that was lost. Called by worker.c in each turn, as a port's `transmit`. It
+ * must not know what a packet carries.
  */
 #include "worker.h"
 

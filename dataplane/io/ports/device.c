@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One ethdev device: configuration, queues, steering, start. */
+/*
+ * One device of DPDK's ethdev: configuration, queues, steering, start. Called by port.c for each
+ * device of a port, before the workers run. It asks the port's type (types/port_type.h) for what is
+ * special, and must not know packets.
+ */
 #include "port.h"
 
 #include <errno.h>

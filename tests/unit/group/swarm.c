@@ -4,7 +4,7 @@
  * of policy at any moment. The world checks the invariants (groups.h) after each event. After the
  * faults every live member must go on.
  *
- * usage: unit_control_group_swarm [--seed N [--runs M]]
+ * usage: unit_group_swarm [--seed N [--runs M]]
  */
 #include "world.h"
 
