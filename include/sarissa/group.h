@@ -119,11 +119,12 @@ typedef struct sar_group_info {
  *
  * Shapes: name has 1 to SAR_GROUP_NAME_MAX bytes.
  * Errors: SAR_E_EXISTS a group of that name exists. SAR_E_INVALID the policy is wrong (the error
- * text says where), K is larger than spec->members, or the type, operation, count or a switch is
- * wrong. SAR_E_NAME the name or the policy is. SAR_E_FULL the owner has no room for another group.
- * SAR_E_BUSY the owner has no room for the group's object at the moment: try again. SAR_E_CANCELLED
- * the group was removed while it was made. SAR_E_TIMED_OUT no owner has answered: whether the group
- * exists is not known, so try again, and take SAR_E_EXISTS for it.
+ * text says where), K is larger than spec->members, the type, operation, count or a switch is
+ * wrong, or the name has a '/' or a blank. SAR_E_NAME the name or the policy is too long.
+ * SAR_E_FULL the owner has no room for another group. SAR_E_BUSY the owner has no room for the
+ * group's object at the moment: try again. SAR_E_CANCELLED the group was removed while it was made.
+ * SAR_E_TIMED_OUT no owner has answered: whether the group exists is not known, so try again, and
+ * take SAR_E_EXISTS for it.
  */
 int sar_group_create(sar *s, const char *name, const sar_group_spec *spec);
 
@@ -214,7 +215,8 @@ int sar_policy_explain(sar *s, const char *policy, char table[SAR_POLICY_TABLE_M
 int sar_group_info_get(sar *s, const char *name, sar_group_info *out,
 		       int (*fn)(const sar_member_info *member, void *arg), void *arg);
 
-/* Ends a group and deletes its objects. Its members' calls return SAR_E_ENDED. Errors:
+/* Ends a group and deletes its objects. Its members' calls return SAR_E_NOT_FOUND; one that is
+ * under way may return SAR_E_ENDED. sar_group_leave frees a member as before. Errors:
  * SAR_E_NOT_FOUND. */
 int sar_group_remove(sar *s, const char *name);
 

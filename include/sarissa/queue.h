@@ -81,8 +81,9 @@ enum sar_event {			 /* sar_completion.event, of a watch */
 
 typedef struct sar_completion {
 	uint64_t user_data; /* as it was submitted */
-	int32_t result;	    /* what the call without a queue returns; SAR_E_CANCELLED: sar_cancel */
-	uint32_t op;	    /* enum sar_op */
+	int32_t result;	    /* what the call without a queue returns; REDUCE: how many sources the
+			     * target holds; SAR_E_CANCELLED: sar_cancel */
+	uint32_t op;	    /* enum sar_op; PUT and CREATE also of their _iov and _with */
 	uint32_t flags;	    /* SAR_MORE, or 0 */
 	uint32_t event;	    /* WATCH: enum sar_event; else 0 */
 	sar_id id;	    /* of the object; GATHER that has failed: of the one that did */
@@ -242,8 +243,9 @@ int sar_submit_delete(sar_queue *q, sar_id id, uint64_t user_data);
 int sar_submit_info(sar_queue *q, sar_id id, sar_info *out, uint64_t user_data);
 
 /*
- * Submits a sar_reduce. It completes when the reduce has ended, with the number of sources in the
- * result. A sar_submit_get_begin of target reads the result as it grows.
+ * Submits a sar_reduce, and waits for its end. The completion comes when the target is complete;
+ * its result is the number of sources that the target holds. A sar_submit_get_begin of target reads
+ * the target as it grows.
  */
 int sar_submit_reduce(sar_queue *q, sar_id target, const char *name, const sar_id *sources,
 		      unsigned count, const sar_reduction *how, int64_t timeout_ns,

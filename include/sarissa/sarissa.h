@@ -74,7 +74,8 @@ extern "C" {
 #define SAR_META_MAX	   128	/* bytes of an object's metadata */
 #define SAR_DETAIL_MAX	   512	/* bytes of the words of a failure, with the terminating zero */
 
-/* How functions fail: errno values below 0, with names that say what has happened. */
+/* How functions fail: errno values below 0, with names that say what has happened. SAR_E_DELETED
+ * and SAR_E_ENDED are one value: which of the two holds follows from the call. */
 enum sar_error {
 	SAR_E_INVALID = -EINVAL,       /* an argument is invalid, or the process was forked */
 	SAR_E_NOT_FOUND = -ENOENT,     /* no such object, and the call does not wait */
@@ -362,8 +363,10 @@ int sar_put_iov_with(sar *s, sar_id id, const char *name, const struct iovec *io
  * Ownership: *out is the caller's until sar_release. The memory is read-only. It stays as it is
  * even if the object is deleted.
  * Errors: SAR_E_NOT_FOUND timeout_ns is 0 and no node has the object. SAR_E_TIMED_OUT the words say
- * whether the object was ever put. SAR_E_LOST a part of it has come, and no live node has the rest.
- * SAR_E_DELETED. SAR_E_FULL no room for the copy. SAR_E_TOO_MANY.
+ * whether the object was ever put. SAR_E_LOST a part of it has come, and no live node has the rest;
+ * or only dead nodes have the object, timeout_ns is 0 or has passed, and they died less than 30 s
+ * ago. SAR_E_PARTIAL timeout_ns is 0, and this node sees no more than half of the nodes, so it
+ * cannot tell. SAR_E_DELETED. SAR_E_FULL no room for the copy. SAR_E_TOO_MANY.
  */
 int sar_get(sar *s, sar_id id, int64_t timeout_ns, sar_buffer *out);
 
@@ -513,12 +516,12 @@ typedef struct sar_reduction {
  * are described as arrays (sarissa/array.h) have one shape, order and type, which is dtype if that
  * is not 0; the result has their description. how->num and how->min are at most count, and one of
  * them is 0. deadline_ns is less than timeout_ns; without min it is 0. timeout_ns is above 0 and is
- * for the whole reduce: when it has passed, the reduce ends without a result. Ownership: sources,
- * how and name are not used after the call. Errors: SAR_E_INVALID op, dtype, flags, count, num, min
- * or deadline_ns is unknown or out of range; a source is listed twice or is the target; sizes,
- * types, shapes or orders do not fit. SAR_E_EXISTS the target exists, or another reduce makes it.
- * SAR_E_BUSY too many reduces at a time. SAR_E_TIMED_OUT no answer; the reduce may begin all the
- * same: sar_reduce_sources tells.
+ * for the whole reduce: when it has passed, the reduce ends without a result.
+ * Ownership: sources, how and name are not used after the call.
+ * Errors: SAR_E_INVALID op, dtype, flags, count, num, min or deadline_ns is unknown or out of
+ * range; a source is listed twice or is the target; sizes, types, shapes or orders do not fit.
+ * SAR_E_EXISTS the target exists, or another reduce makes it. SAR_E_BUSY too many reduces at a
+ * time. SAR_E_TIMED_OUT no answer; the reduce may begin all the same: sar_reduce_sources tells.
  */
 int sar_reduce(sar *s, sar_id target, const char *name, const sar_id *sources, unsigned count,
 	       const sar_reduction *how, int64_t timeout_ns);
@@ -647,7 +650,9 @@ int sar_gather(sar *s, const sar_id *ids, unsigned count, int64_t timeout_ns, sa
 
 /*
  * Waits until num of count objects are complete on this node, to which it brings them. An object
- * that can never come (SAR_E_LOST, SAR_E_DELETED) counts as there: its get says why.
+ * whose get ends with an error meanwhile (SAR_E_LOST of a part, SAR_E_DELETED) counts as there: its
+ * get says why. An object that only dead nodes have is waited for, since they may come back
+ * with it; it counts as there when the time is over.
  *
  * Shapes: 1 to SAR_SOURCES_MAX ids; num is 1 to count. Sets there[i] to 1 if ids[i] is there, else
  * to 0. Returns how many are: num, or fewer when the time is over.

@@ -28,7 +28,7 @@ class PartialError(Error):
 
 
 class Unavailable(Error, LookupError):
-    """The object cannot be had now. Which of the two it is depends on the timeout."""
+    """The object cannot be had now. It is NotFound with a timeout of 0, and TimedOut with any other."""
 
 
 class NotFound(Unavailable, FileNotFoundError):
@@ -69,11 +69,12 @@ class NameTooLong(Error, ValueError):
 
 class Deleted(Error):
     """The object was deleted or evicted, its writer gave it up, or control was started again while it was made
-    (ESTALE)."""
+    (ESTALE). Of a lease or a member of a group: it has ended."""
 
 
 class Lost(Error):
-    """The object, or a part of it, is lost with nodes that died: put it again (ENODATA)."""
+    """The object, or a part of it, is lost with nodes that died: put it again (ENODATA). The cluster knows this for 30 s
+    after their death; then the object is as if nobody had put it."""
 
 
 class Restarted(Error):
@@ -94,7 +95,7 @@ class TooManyViews(Error):
 
 
 class InUse(Error):
-    """An operation of a queue has this member or buffer (EBUSY)."""
+    """An operation of a queue has this member or buffer, or another process has this rank of a communicator (EBUSY)."""
 
 
 class ClockAhead(Error):

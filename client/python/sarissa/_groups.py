@@ -118,7 +118,8 @@ class Membership:
 
     @property
     def clock(self) -> int:
-        """Of the last push. A joiner has the group's; a pull may move it on (k-of-n, auto)."""
+        """Of the last push. A joiner has the group's. A pull may move it on under k-of-n and share, and under bsp with a
+        deadline."""
         return self._joined().clock
 
 
@@ -177,8 +178,9 @@ class Group(Described):
         return self._node._run(operations.group_policy(self.name, text))
 
     def info(self) -> Dict[str, Any]:
-        """policy, table, version, round, clock, rounds, counted, late, refused, lost, waiting_ns,
-        staleness (histogram: 0, 1, 2, 3, 4-7, 8-15, 16-31, more), members: a dictionary each."""
+        """A dictionary with the fields of sar_group_info (sarissa/group.h), such as policy, table, version, round,
+        clock, counted, late, waiting_ns, and staleness (histogram: 0, 1, 2, 3, 4-7, 8-15, 16-31, more). start: rounds
+        begin when so many have joined. members: a dictionary for each member."""
         return self._node._run(operations.group_info(self.name))
 
     def remove(self) -> None:

@@ -32,7 +32,8 @@ class Lease:
         maker._connections.use_lease(number)
 
     def put(self, name: Name, data: Any) -> None:
-        """Node.put of an object that the lease holds from its first moment on."""
+        """Node.put of an object that the lease holds from its first moment on. One with the same bytes that exists
+        already is held only if another lease holds it: hold() it."""
         self._maker.put(name, data)
 
     def create(self, name: Name, size: Optional[int] = None, dtype: Any = None,
@@ -41,7 +42,7 @@ class Lease:
         return self._maker.create(name, size, dtype, shape)
 
     def hold(self, name: Name) -> None:
-        """Holds an object that exists."""
+        """Holds an object that exists, such as one of put_object() or the result of a reduce."""
         self._node._run(operations.hold(self.number, name))
 
     def drop(self, name: Name) -> None:
@@ -49,7 +50,8 @@ class Lease:
         self._node._run(operations.drop(self.number, name))
 
     def end(self) -> None:
-        """Now. What no other lease holds is being deleted when this returns."""
+        """Now. What no other lease holds is being deleted when this returns. Deleted when it has ended already, so a
+        with block whose lease was ended in it raises that."""
         try:
             self._node._run(operations.lease_end(self.number))
         finally:

@@ -147,7 +147,8 @@ class Node:
         return _objects.value_of(name, memoryview(self._view(name, timeout)))  # type: ignore[arg-type]
 
     def delete(self, name: Name, raw: bool = False) -> None:
-        """Removes every copy in the cluster. Views in use stay as they are. raw does nothing any more."""
+        """Removes every copy in the cluster. Views in use stay as they are. NotFound when there is none. raw does
+        nothing."""
         self._run(operations.delete(name))
 
     # --- how long objects live

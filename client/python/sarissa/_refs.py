@@ -158,8 +158,9 @@ def listed(things: Iterable[T]) -> List[T]:
 def wait(things: Iterable[Thing], num: int = 1, timeout: Optional[float] = None,
          node: Optional[Node] = None) -> Tuple[List[Thing], List[Thing]]:
     """The first num of these names, Refs and futures that are there or done, and all others; both in the order given.
-    After timeout seconds there may be fewer. Names are brought to node, or to that of this process; one that can
-    never come (Lost) counts as there, and its get says why. Futures may be those of any program.
+    After timeout seconds there may be fewer. Names are brought to node, or to that of this process. One whose
+    get fails meanwhile (Deleted, Lost of a part) counts as there, and its get says why. One that only dead nodes have
+    does not: they may come back with it. Futures may be those of any program.
 
     >>> node.put("done", b"x")
     >>> sarissa.wait(["not yet", "done"], node=node)

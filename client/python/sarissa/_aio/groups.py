@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Result(_groups.Pulled):
-    """As sarissa.Result; members() is a coroutine."""
+    """As sarissa.Result; members() is a coroutine, and there is no count."""
 
     async def members(self) -> List[Contributor]:
         raw = await self._member._run(operations.group_contributors(self._member._joined(), self.round, self._attempt))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicator: ranks that call the same things in the same order, as in MPI. _rounds.py has what they leave for one
+"""Communicator: ranks that call the same things in the same order, as in MPI. rounds.py has what they leave for one
 another; sums are reduces."""
 
 from __future__ import annotations
