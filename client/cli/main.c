@@ -44,9 +44,13 @@ static int main_words(int argc, char **argv, const struct table_command *command
 	bool verbs = strchr(command->words, '|');
 	int status = main_read(argc, argv, verbs ? "+:" : ":", command, args), first = optind;
 	if (status < 0 && verbs && first < argc && strcmp(argv[first], "exec") == 0) {
-		status = main_read(argc - first, argv + first, "+:", command, args);
-		argv[first + optind - 1] = argv[first];
-		first += optind - 1;
+		for (int word = 0; word < 2 && status < 0 && first + word < argc; word++) {
+			status = main_read(argc - first - word, argv + first + word, "+:", command,
+					   args);
+			memmove(argv + first + optind - 1, argv + first,
+				(size_t)(word + 1) * sizeof(*argv));
+			first += optind - 1;
+		}
 	} else if (status < 0 && verbs) {
 		status = main_read(argc, argv, ":", command, args);
 		first = optind;

@@ -93,7 +93,7 @@ void op_finish(struct op *op, int result)
 
 void op_fail(struct op *op, int result)
 {
-	if (op->request.op != SESSION_GROUP)
+	if (op->request.op != SESSION_GROUP && op->kind != SAR_OP_WATCH)
 		result = error_name(result, op->id.bytes, op->request.name);
 	op_finish(op, result);
 }

@@ -44,6 +44,15 @@ def test_a_lease_holds_what_it_makes(nodes):
         lease.hold("nobody")
 
 
+def test_a_block_whose_lease_was_ended_in_it_ends(nodes):
+    with nodes[0].lease(ttl=10) as lease:
+        lease.put("ended/in the block", b"x")
+        lease.end()
+    assert names(nodes[0], "ended/") == []
+    with pytest.raises(sarissa.Deleted):
+        lease.end()
+
+
 def test_the_last_of_two_leases_decides(nodes):
     first, second = nodes[0].lease(ttl=10), nodes[1].lease("by name", ttl=10)
     first.put("shared", b"x")

@@ -29,6 +29,7 @@ class Lease:
     def __init__(self, node: Node, maker: Node, number: int, name: Optional[str], ttl: float) -> None:
         self._node, self._maker = node, maker
         self.name, self.ttl, self.number = name, ttl, number
+        self.ended = False
         maker._connections.use_lease(number)
 
     def put(self, name: Name, data: Any) -> None:
@@ -50,8 +51,8 @@ class Lease:
         self._node._run(operations.drop(self.number, name))
 
     def end(self) -> None:
-        """Now. What no other lease holds is being deleted when this returns. Deleted when it has ended already, so a
-        with block whose lease was ended in it raises that."""
+        """Now. What no other lease holds is being deleted when this returns. Deleted when it has ended already."""
+        self.ended = True
         try:
             self._node._run(operations.lease_end(self.number))
         finally:
@@ -61,4 +62,5 @@ class Lease:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
-        end_block(self.end, kind is not None)
+        if not self.ended:
+            end_block(self.end, kind is not None)

@@ -152,7 +152,9 @@ def two_clusters_stand_side_by_side():
         good(home.local("up", 1, "--name", "other"))
         good(home.task(0, "put", "mine", "-", input=b"1"))
         other = ("--name", "other", "exec", 0, "--", "sarissa")
-        assert home.local(*other, "get", "mine", "-", "--timeout", 0).returncode == 4
+        behind = ("exec", 0, "--name", "other", "--", "sarissa")
+        for words in (other, behind):
+            assert home.local(*words, "get", "mine", "-", "--timeout", 0).returncode == 4
         good(home.local("down", "--name", "other"))
         assert good(home.task(1, "get", "mine", "-")) == b"1"
 

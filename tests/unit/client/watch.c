@@ -110,6 +110,7 @@ static void watched(void **state)
 		done = queue_one(q); /* what had come before it */
 	while (done.flags);
 	assert_int_equal(done.result, -ECANCELED);
+	assert_string_equal(sar_completion_detail(q, &done), "cancelled by sar_cancel");
 	assert_int_equal(done.event, 0);
 	assert_int_equal(sar_submit_watch(q, NULL, 9), 0);
 	expect_event(q, SAR_EVENT_APPEARED, 5);

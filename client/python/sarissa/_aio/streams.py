@@ -67,6 +67,7 @@ class Lease:
     def __init__(self, node: Node, maker: Node, number: int, name: Optional[str], ttl: float) -> None:
         self._node, self._maker = node, maker
         self.name, self.ttl, self.number = name, ttl, number
+        self.ended = False
         maker.node._connections.use_lease(number)
 
     async def put(self, name: Name, data: Any) -> None:
@@ -83,6 +84,7 @@ class Lease:
         await self._node._run(operations.drop(self.number, name))
 
     async def end(self) -> None:
+        self.ended = True
         try:
             await self._node._run(operations.lease_end(self.number))
         finally:
@@ -92,4 +94,5 @@ class Lease:
         return self
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], value: Any, trace: Any) -> None:
-        await self.end()
+        if not self.ended:
+            await self.end()
