@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "payload.h"
 #include "samples.h"
 

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 
 #include "gradient.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "payload.h"
 #include "task.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sarissa-dataplane (docs/man/sarissa-dataplane.8): reads the options and runs the node (io/node).
  * It must not know ports. */
-#include "internal/standard_fds.h"
+#include "internal/program/standard_fds.h"
 #include "io/observe/log.h"
 #include "io/node/node.h"
 

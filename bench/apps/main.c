@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../payload.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 
 /* The rounds of the applications of Hoplite's evaluation (SIGCOMM 2021, section 5). */
 static const struct app apps[] = {

@@ -14,7 +14,7 @@
 #include <rte_cycles.h>
 #include <rte_eal.h>
 
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 
 static const char usage[] =
 	"Usage: dataplane [--seconds S] [--mib N] [--mtu BYTES]... [--patience S]\n"

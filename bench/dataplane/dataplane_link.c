@@ -18,7 +18,7 @@
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_ring.h>
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "io/ports/eal.h"
 #include "io/observe/log.h"
 #include "io/ports/port.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "fixtures/kernel_reference.h"
 
 static const char usage[] =

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "cli/table.h"
+#include "table.h"
 #include "internal/plan_options.h"
 #include "sarissa/group.h"
 #include "sarissa/sarissa.h"

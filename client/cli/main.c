@@ -11,7 +11,7 @@
 #include <string.h>
 #include "cli/support/help.h"
 #include "internal/object_table.h"
-#include "internal/standard_fds.h"
+#include "internal/program/standard_fds.h"
 
 /* Options before the command (NULL), or among its words. -1, or the exit status to end with. */
 static int main_read(int argc, char **argv, const char *form, const struct table_command *command,

@@ -6,7 +6,7 @@
 #include "table.h"
 
 #include <ctype.h>
-#include "cli/cli.h"
+#include "cli.h"
 #include "cli/support/text.h"
 #include "internal/object_table.h"
 #include "internal/policies.h"

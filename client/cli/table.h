@@ -7,7 +7,7 @@
 #ifndef SARISSA_CLIENT_CLI_TABLE_H
 #define SARISSA_CLIENT_CLI_TABLE_H
 
-#include "internal/option.h"
+#include "internal/program/option.h"
 
 struct cli_args;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "queue/deadline.h"
 #include "api/error.h"
-#include "internal/standard_fds.h"
+#include "internal/program/standard_fds.h"
 #include "interrupt.h"
 #include "local_hint.h"
 

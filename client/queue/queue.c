@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "deadline.h"
 #include "api/error.h"
-#include "internal/standard_fds.h"
+#include "internal/program/standard_fds.h"
 
 enum {
 	QUEUE_RETRIES = 64,	    /* without an answer that shows room */

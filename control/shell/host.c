@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "clients/answers.h"
-#include "internal/open_files.h"
+#include "internal/program/open_files.h"
 #include "clients/identity.h"
 #include "files/lease_file.h"
 #include "lock.h"

@@ -11,7 +11,7 @@
 #include "attach.h"
 #include "clients/clients.h"
 #include "core/control.h"
-#include "internal/notify.h"
+#include "internal/program/notify.h"
 #include "options.h"
 #include "report.h"
 #include "files/spill.h"

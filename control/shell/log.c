@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "internal/log_prefix.h"
+#include "internal/program/log_prefix.h"
 
 static enum control_log_level log_level = CONTROL_LOG_INFO;
 

@@ -3,7 +3,7 @@
  * host.c until a signal ends it. It must not know the core. */
 #include <signal.h>
 #include "host.h"
-#include "internal/standard_fds.h"
+#include "internal/program/standard_fds.h"
 #include "log.h"
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "core/message/message.h"
 #include "core/planner/planner.h"
-#include "internal/option.h"
+#include "internal/program/option.h"
 #include "log.h"
 #include "topology/file.h"
 

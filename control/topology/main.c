@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "internal/plan_options.h"
-#include "internal/standard_fds.h"
+#include "internal/program/standard_fds.h"
 #include "file.h"
 #include "plan.h"
 #include "show.h"

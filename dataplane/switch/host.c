@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "internal/notify.h"
+#include "internal/program/notify.h"
 #include "io/node/worker.h"
 #include "io/observe/log.h"
 

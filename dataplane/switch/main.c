@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "internal/notify.h"
-#include "internal/option.h"
-#include "internal/standard_fds.h"
+#include "internal/program/notify.h"
+#include "internal/program/option.h"
+#include "internal/program/standard_fds.h"
 #include "io/observe/log.h"
 
 static volatile sig_atomic_t stop;

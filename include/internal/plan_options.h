@@ -6,7 +6,7 @@
 #ifndef SARISSA_INCLUDE_INTERNAL_PLAN_OPTIONS_H
 #define SARISSA_INCLUDE_INTERNAL_PLAN_OPTIONS_H
 
-#include "internal/option.h"
+#include "internal/program/option.h"
 
 struct plan_options {
 	uint32_t op; /* its place in the row's choices */

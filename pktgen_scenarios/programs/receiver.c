@@ -16,7 +16,7 @@
 
 #include "../../control/shell/attach.h"
 #include "content.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "internal/ring.h"
 
 enum { PEERS_MAX = 256, BURST = 64 };

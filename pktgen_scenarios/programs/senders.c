@@ -16,7 +16,7 @@
 
 #include "content.h"
 #include "dataplane/core/engine.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "internal/ipc.h"
 
 enum {

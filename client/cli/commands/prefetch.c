@@ -9,7 +9,7 @@
 #include "cli/support/json.h"
 #include "cli/support/patience.h"
 #include "cli/support/text.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 
 static void prefetch_json(const char *name, int nodes, uint64_t duration_ns)
 {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli/cli.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "internal/reduce.h"
 #include "cli/support/patience.h"
 #include "cli/support/place.h"

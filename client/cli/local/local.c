@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/cli.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "internal/object_table.h"
 #include "cli/support/json.h"
 #include "local.h"

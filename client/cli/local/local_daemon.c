@@ -240,7 +240,7 @@ static int local_daemon_listen(const char *path)
 	return fd;
 }
 
-/* Behind the time of a line, which is now: internal/log_prefix.h. */
+/* Behind the time of a line, which is now: internal/program/log_prefix.h. */
 static const char *local_daemon_untimed(const char *line)
 {
 	const char *blank = strchr(line, ' ');

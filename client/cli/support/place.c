@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "internal/standard_fds.h"
+#include "internal/program/standard_fds.h"
 
 enum { PLACE_LINKS_MAX = 40 };
 

@@ -18,7 +18,7 @@
 #include "attach.h"
 #include "io/ports/eal.h"
 #include "io/net/ether.h"
-#include "internal/open_files.h"
+#include "internal/program/open_files.h"
 #include "io/observe/log.h"
 #include "io/observe/telemetry.h"
 

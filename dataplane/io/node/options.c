@@ -8,7 +8,7 @@
 #include "core/wire/wire_field.h"
 #include "io/net/ether.h"
 #include "internal/object_table.h"
-#include "internal/option.h"
+#include "internal/program/option.h"
 #include "internal/record.h"
 #include "io/observe/log.h"
 #include "io/ports/types/port_auto.h"

@@ -8,7 +8,7 @@
 #ifndef SARISSA_DATAPLANE_IO_NODE_WATCHDOG_H
 #define SARISSA_DATAPLANE_IO_NODE_WATCHDOG_H
 
-#include "internal/notify.h"
+#include "internal/program/notify.h"
 #include "worker.h"
 
 struct watchdog {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <rte_log.h>
-#include "internal/log_prefix.h"
+#include "internal/program/log_prefix.h"
 
 enum { DPDK_CRITICAL_MAX = 32 /* lines: they may repeat without end */ };
 

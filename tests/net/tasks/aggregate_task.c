@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "sarissa/sarissa.h"
 
 enum { ROUNDS_MAX = 100000 };

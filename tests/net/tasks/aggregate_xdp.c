@@ -15,7 +15,7 @@
 #include <string.h>
 #include "switch/aggregate_job.h"
 #include "ebpf/aggregate.h"
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "switch/bridge.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "sarissa/sarissa.h"
 
 #define SECONDS 1000000000ll

@@ -2,7 +2,7 @@
 /* Random reduces: test_reduce [FIRST_SEED [RUNS [-v]]]. Prints each seed that fails. */
 #include <stdio.h>
 
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "trees/tree.h"
 
 int main(int argc, char **argv)

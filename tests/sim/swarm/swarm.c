@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "full/history.h"
 #include "swarm.h"
 #include "tally.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "internal/log_prefix.h"
+#include "internal/program/log_prefix.h"
 
 static int ends[2];
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include "internal/option.h"
+#include "internal/program/option.h"
 #include "internal/reduce.h"
 
 struct fields {

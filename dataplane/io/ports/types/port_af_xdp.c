@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <rte_common.h>
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "io/observe/log.h"
 #include "io/ports/udp.h"
 

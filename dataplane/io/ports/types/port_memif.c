@@ -9,7 +9,7 @@
 #include <time.h>
 #include <rte_common.h>
 #include <rte_ethdev.h>
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "io/observe/log.h"
 
 enum {

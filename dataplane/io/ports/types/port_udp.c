@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <rte_common.h>
-#include "internal/arguments.h"
+#include "internal/program/arguments.h"
 #include "io/net/ether.h"
 #include "io/ports/port.h"
 #include "io/ports/udp.h"

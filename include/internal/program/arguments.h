@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts of a command line beyond getopt_long: numbers, and the name of what was refused. */
-#ifndef SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
-#define SARISSA_INCLUDE_INTERNAL_ARGUMENTS_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PROGRAM_ARGUMENTS_H
+#define SARISSA_INCLUDE_INTERNAL_PROGRAM_ARGUMENTS_H
 
 #include <errno.h>
 #include <getopt.h>

@@ -5,8 +5,8 @@
  * journal, which notes the time itself, it is "<4>PROGRAM": the journal takes the level from there
  * (sd-daemon(3)). Called by the logs of control, dataplane and switch; knows no text.
  */
-#ifndef SARISSA_INCLUDE_INTERNAL_LOG_PREFIX_H
-#define SARISSA_INCLUDE_INTERNAL_LOG_PREFIX_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PROGRAM_LOG_PREFIX_H
+#define SARISSA_INCLUDE_INTERNAL_PROGRAM_LOG_PREFIX_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  * a structure by the rows, has one line for what is wrong, and prints the help. The callers have
  * the rows, the structure and the way to say the line. Main thread; getopt_long has one state.
  */
-#ifndef SARISSA_INCLUDE_INTERNAL_OPTION_H
-#define SARISSA_INCLUDE_INTERNAL_OPTION_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PROGRAM_OPTION_H
+#define SARISSA_INCLUDE_INTERNAL_PROGRAM_OPTION_H
 
 #include <stddef.h>
-#include "internal/arguments.h"
+#include "arguments.h"
 
 enum { OPTION_ROWS_MAX = 63, OPTION_LINE_BYTES = 512, OPTION_COLUMNS = 80, OPTION_INDENT = 25 };
 

@@ -7,8 +7,8 @@
  * Who may call: the shells of control and dataplane, one thread. Never blocks: a manager that does
  * not read its socket is left without news.
  */
-#ifndef SARISSA_INCLUDE_INTERNAL_NOTIFY_H
-#define SARISSA_INCLUDE_INTERNAL_NOTIFY_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PROGRAM_NOTIFY_H
+#define SARISSA_INCLUDE_INTERNAL_PROGRAM_NOTIFY_H
 
 #include <stdarg.h>
 #include <stddef.h>

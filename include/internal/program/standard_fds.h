@@ -5,8 +5,8 @@
  * command and the daemons call standard_fds_hold() first of all; the library keeps its own
  * descriptors away from these numbers. Knows nothing of what the descriptors are for.
  */
-#ifndef SARISSA_INCLUDE_INTERNAL_STANDARD_FDS_H
-#define SARISSA_INCLUDE_INTERNAL_STANDARD_FDS_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PROGRAM_STANDARD_FDS_H
+#define SARISSA_INCLUDE_INTERNAL_PROGRAM_STANDARD_FDS_H
 
 #include <errno.h>
 #include <fcntl.h>

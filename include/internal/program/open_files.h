@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many descriptors this process may have. Both daemons, at their start. */
-#ifndef SARISSA_INCLUDE_INTERNAL_OPEN_FILES_H
-#define SARISSA_INCLUDE_INTERNAL_OPEN_FILES_H
+#ifndef SARISSA_INCLUDE_INTERNAL_PROGRAM_OPEN_FILES_H
+#define SARISSA_INCLUDE_INTERNAL_PROGRAM_OPEN_FILES_H
 
 #include <stdint.h>
 #include <sys/resource.h>
