@@ -152,17 +152,17 @@ const struct operation operation_group_info = {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-static void member_leave(void *m)
+static void groups_member_leave(void *m)
 {
 	sar_group_leave(m);
 }
 
-static PyObject *member_new(struct call *c, const sar_completion *end)
+static PyObject *groups_member_new(struct call *c, const sar_completion *end)
 {
 	PyTypeObject *type = (PyTypeObject *)c->handle->member;
 	struct member *made = (struct member *)PyType_GenericAlloc(type, 0);
 	if (!made) {
-		python_end_soon(member_leave, c->joined);
+		python_end_soon(groups_member_leave, c->joined);
 		return NULL;
 	}
 	Py_INCREF(c->handle);
@@ -171,16 +171,16 @@ static PyObject *member_new(struct call *c, const sar_completion *end)
 	return (PyObject *)made;
 }
 
-static void member_dealloc(PyObject *object)
+static void groups_member_dealloc(PyObject *object)
 {
 	struct member *self = (struct member *)object;
 	if (self->m)
-		python_end_soon(member_leave, self->m);
+		python_end_soon(groups_member_leave, self->m);
 	Py_XDECREF((PyObject *)self->handle);
 	python_free(object);
 }
 
-static int member_open(const struct member *self)
+static int groups_member_open(const struct member *self)
 {
 	if (!self->m) {
 		PyErr_SetString(PyExc_ValueError, "the member has left: join again");
@@ -190,35 +190,35 @@ static int member_open(const struct member *self)
 }
 
 /* (name, cohort or None) */
-static int member_join_read(struct call *c, PyObject *args)
+static int groups_member_join_read(struct call *c, PyObject *args)
 {
 	return PyArg_ParseTuple(args, "sz", &c->text, &c->more) ? 0 : -1;
 }
 
-static int member_join_submit(sar_queue *q, struct call *c, uint64_t ticket)
+static int groups_member_join_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_group_join(q, c->text, c->more, &c->joined, ticket);
 }
 
-static int member_join_wait(struct call *c)
+static int groups_member_join_wait(struct call *c)
 {
 	return sar_group_join(c->handle->s, c->text, c->more, &c->joined);
 }
 
-const struct operation operation_group_join = {.read = member_join_read,
-					       .submit = member_join_submit,
-					       .wait = member_join_wait,
-					       .result = member_new};
+const struct operation operation_group_join = {.read = groups_member_join_read,
+					       .submit = groups_member_join_submit,
+					       .wait = groups_member_join_wait,
+					       .result = groups_member_new};
 
 /* One that has not left, and is kept until the end. */
-static int member_used(struct call *c, PyObject *member)
+static int groups_member_used(struct call *c, PyObject *member)
 {
 	struct member *self = (struct member *)member;
 	if (!PyObject_TypeCheck(member, (PyTypeObject *)c->handle->member)) {
 		PyErr_SetString(PyExc_TypeError, "no member of a group");
 		return -1;
 	}
-	if (member_open(self) < 0)
+	if (groups_member_open(self) < 0)
 		return -1;
 	Py_INCREF(member);
 	c->used = member;
@@ -227,14 +227,14 @@ static int member_used(struct call *c, PyObject *member)
 }
 
 /* (member) */
-static int member_leave_read(struct call *c, PyObject *args)
+static int groups_member_leave_read(struct call *c, PyObject *args)
 {
 	PyObject *member;
-	return PyArg_ParseTuple(args, "O", &member) ? member_used(c, member) : -1;
+	return PyArg_ParseTuple(args, "O", &member) ? groups_member_used(c, member) : -1;
 }
 
 /* The member is C's. */
-static int member_leave_submit(sar_queue *q, struct call *c, uint64_t ticket)
+static int groups_member_leave_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	int r = sar_submit_group_leave(q, c->member, ticket);
 	if (r == 0)
@@ -242,45 +242,48 @@ static int member_leave_submit(sar_queue *q, struct call *c, uint64_t ticket)
 	return r;
 }
 
-static int member_leave_wait(struct call *c)
+static int groups_member_leave_wait(struct call *c)
 {
 	((struct member *)c->used)->m = NULL;
 	return sar_group_leave(c->member);
 }
 
-const struct operation operation_group_leave = {
-	.read = member_leave_read, .submit = member_leave_submit, .wait = member_leave_wait};
+const struct operation operation_group_leave = {.read = groups_member_leave_read,
+						.submit = groups_member_leave_submit,
+						.wait = groups_member_leave_wait};
 
 /* (member, data): the clock */
-static int member_push_read(struct call *c, PyObject *args)
+static int groups_member_push_read(struct call *c, PyObject *args)
 {
 	PyObject *member, *data;
-	if (!PyArg_ParseTuple(args, "OO", &member, &data) || member_used(c, member) < 0)
+	if (!PyArg_ParseTuple(args, "OO", &member, &data) || groups_member_used(c, member) < 0)
 		return -1;
 	return PyObject_GetBuffer(data, &c->data, 0);
 }
 
-static int member_push_submit(sar_queue *q, struct call *c, uint64_t ticket)
+static int groups_member_push_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_group_push(q, c->member, c->data.data, (uint64_t)c->data.bytes, ticket);
 }
 
-const struct operation operation_group_push = {
-	.read = member_push_read, .submit = member_push_submit, .result = group_value};
+const struct operation operation_group_push = {.read = groups_member_push_read,
+					       .submit = groups_member_push_submit,
+					       .result = group_value};
 
 /* (member, timeout_ns): (View or None, round, attempt, version, through) */
-static int member_pull_read(struct call *c, PyObject *args)
+static int groups_member_pull_read(struct call *c, PyObject *args)
 {
 	PyObject *member;
-	return PyArg_ParseTuple(args, "OL", &member, &c->timeout_ns) ? member_used(c, member) : -1;
+	return PyArg_ParseTuple(args, "OL", &member, &c->timeout_ns) ? groups_member_used(c, member)
+								     : -1;
 }
 
-static int member_pull_submit(sar_queue *q, struct call *c, uint64_t ticket)
+static int groups_member_pull_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_group_pull(q, c->member, c->timeout_ns, &c->pulled, ticket);
 }
 
-static PyObject *member_pull_result(struct call *c, const sar_completion *end)
+static PyObject *groups_member_pull_result(struct call *c, const sar_completion *end)
 {
 	const sar_group_result *result = &c->pulled;
 	sar_buffer buffer = end->buffer;
@@ -297,28 +300,29 @@ static PyObject *member_pull_result(struct call *c, const sar_completion *end)
 			     (unsigned long long)result->version, result->through);
 }
 
-const struct operation operation_group_pull = {
-	.read = member_pull_read, .submit = member_pull_submit, .result = member_pull_result};
+const struct operation operation_group_pull = {.read = groups_member_pull_read,
+					       .submit = groups_member_pull_submit,
+					       .result = groups_member_pull_result};
 
 /* (member, round, attempt): [(member, clock, staleness, node)] */
-static int member_contributors_read(struct call *c, PyObject *args)
+static int groups_member_contributors_read(struct call *c, PyObject *args)
 {
 	PyObject *member;
 	if (!PyArg_ParseTuple(args, "OKI", &member, &c->number, &c->pulled.attempt) ||
-	    member_used(c, member) < 0)
+	    groups_member_used(c, member) < 0)
 		return -1;
 	c->pulled.round = c->number;
 	c->contributors = operations_room(SAR_SOURCES_MAX, sizeof(*c->contributors));
 	return c->contributors ? 0 : -1;
 }
 
-static int member_contributors_submit(sar_queue *q, struct call *c, uint64_t ticket)
+static int groups_member_contributors_submit(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_group_contributors(q, c->member, &c->pulled, c->contributors,
 					     SAR_SOURCES_MAX, ticket);
 }
 
-static PyObject *member_contributor(const void *item)
+static PyObject *groups_member_contributor(const void *item)
 {
 	const sar_contributor *who = item;
 	return Py_BuildValue("KKKI", (unsigned long long)who->member,
@@ -326,38 +330,40 @@ static PyObject *member_contributor(const void *item)
 			     who->node);
 }
 
-static PyObject *member_contributors_result(struct call *c, const sar_completion *end)
+static PyObject *groups_member_contributors_result(struct call *c, const sar_completion *end)
 {
 	size_t count = end->result < SAR_SOURCES_MAX ? (size_t)end->result : SAR_SOURCES_MAX;
 	return operations_list(c->contributors, count, sizeof(*c->contributors),
-			       member_contributor);
+			       groups_member_contributor);
 }
 
-const struct operation operation_group_contributors = {.read = member_contributors_read,
-						       .submit = member_contributors_submit,
-						       .result = member_contributors_result};
+const struct operation operation_group_contributors = {.read = groups_member_contributors_read,
+						       .submit = groups_member_contributors_submit,
+						       .result = groups_member_contributors_result};
 
-static PyObject *member_number(PyObject *object, void *none)
+static PyObject *groups_member_number(PyObject *object, void *none)
 {
 	struct member *self = (struct member *)object;
-	return member_open(self) < 0 ? NULL
-				     : PyLong_FromUnsignedLongLong(sar_member_number(self->m));
+	return groups_member_open(self) < 0
+		       ? NULL
+		       : PyLong_FromUnsignedLongLong(sar_member_number(self->m));
 }
 
-static PyObject *member_clock(PyObject *object, void *none)
+static PyObject *groups_member_clock(PyObject *object, void *none)
 {
 	struct member *self = (struct member *)object;
-	return member_open(self) < 0 ? NULL
-				     : PyLong_FromUnsignedLongLong(sar_member_clock(self->m));
+	return groups_member_open(self) < 0
+		       ? NULL
+		       : PyLong_FromUnsignedLongLong(sar_member_clock(self->m));
 }
 
 static PyGetSetDef member_fields[] = {
-	{"number", member_number, NULL, NULL, NULL},
-	{"clock", member_clock, NULL, NULL, NULL},
+	{"number", groups_member_number, NULL, NULL, NULL},
+	{"clock", groups_member_clock, NULL, NULL, NULL},
 	{0},
 };
 static PyType_Slot member_slots[] = {
-	{Py_tp_dealloc, member_dealloc},
+	{Py_tp_dealloc, groups_member_dealloc},
 	{Py_tp_getset, member_fields},
 	{Py_tp_new, python_not_made},
 	{0},

@@ -149,7 +149,7 @@ int operations_time_read(struct call *c, PyObject *args)
 }
 
 /* The numbers of a list. */
-static int read_nodes(struct call *c, PyObject *list)
+static int operations_read_nodes(struct call *c, PyObject *list)
 {
 	Py_ssize_t length = PyList_Size(list);
 	c->nodes = length < 0 ? NULL : operations_room((size_t)length, sizeof(*c->nodes));
@@ -173,7 +173,7 @@ static int read_nodes(struct call *c, PyObject *list)
 	return 0;
 }
 
-static int read_ids(struct call *c, PyObject *names)
+static int operations_read_ids(struct call *c, PyObject *names)
 {
 	Py_ssize_t length = PyList_Size(names);
 	c->ids = length < 0 ? NULL : operations_room((size_t)length, sizeof(*c->ids));
@@ -192,7 +192,7 @@ static int read_ids(struct call *c, PyObject *names)
 }
 
 /* Metadata of a put: bytes, which are in the arguments, or None. */
-static int read_meta(struct call *c, PyObject *given)
+static int operations_read_meta(struct call *c, PyObject *given)
 {
 	char *bytes;
 	Py_ssize_t length;
@@ -208,7 +208,7 @@ static int read_meta(struct call *c, PyObject *given)
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-static PyObject *result_view(struct call *c, const sar_completion *end)
+static PyObject *operations_result_view(struct call *c, const sar_completion *end)
 {
 	sar_buffer buffer = end->buffer;
 	PyObject *view = view_new(c->handle, &buffer);
@@ -217,24 +217,26 @@ static PyObject *result_view(struct call *c, const sar_completion *end)
 	return view;
 }
 
-static int submit_get(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_get(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_get(q, c->name.id, c->timeout_ns, ticket);
 }
 
-const struct operation operation_get = {
-	.read = operations_time_read, .submit = submit_get, .result = result_view};
+const struct operation operation_get = {.read = operations_time_read,
+					.submit = operations_submit_get,
+					.result = operations_result_view};
 
-static int submit_begin(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_begin(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_get_begin(q, c->name.id, c->timeout_ns, ticket);
 }
 
-const struct operation operation_begin = {
-	.read = operations_time_read, .submit = submit_begin, .result = result_view};
+const struct operation operation_begin = {.read = operations_time_read,
+					  .submit = operations_submit_begin,
+					  .result = operations_result_view};
 
 /* (view, upto, timeout_ns) */
-static int read_wait_for(struct call *c, PyObject *args)
+static int operations_read_wait_for(struct call *c, PyObject *args)
 {
 	if (!PyArg_ParseTuple(args, "O!KL", (PyTypeObject *)c->handle->view, &c->used, &c->number,
 			      &c->timeout_ns)) {
@@ -245,13 +247,13 @@ static int read_wait_for(struct call *c, PyObject *args)
 	return 0;
 }
 
-static int submit_wait_for(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_wait_for(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_wait(q, &((struct view *)c->used)->buffer, c->number, c->timeout_ns,
 			       ticket);
 }
 
-static PyObject *result_wait_for(struct call *c, const sar_completion *end)
+static PyObject *operations_result_wait_for(struct call *c, const sar_completion *end)
 {
 	struct view *view = (struct view *)c->used;
 	if (end->value > view->buffer.ready)
@@ -259,44 +261,47 @@ static PyObject *result_wait_for(struct call *c, const sar_completion *end)
 	return PyLong_FromUnsignedLongLong(end->value);
 }
 
-const struct operation operation_wait_for = {
-	.read = read_wait_for, .submit = submit_wait_for, .result = result_wait_for};
+const struct operation operation_wait_for = {.read = operations_read_wait_for,
+					     .submit = operations_submit_wait_for,
+					     .result = operations_result_wait_for};
 
 /* (name, data, label=None, meta=None): label names in lists what is put by an id. */
-static int read_put(struct call *c, PyObject *args)
+static int operations_read_put(struct call *c, PyObject *args)
 {
 	PyObject *name, *data, *label = Py_None, *meta = Py_None;
 	if (!PyArg_ParseTuple(args, "OO|OO", &name, &data, &label, &meta) ||
-	    read_meta(c, meta) < 0 || python_name(name, &c->name) < 0)
+	    operations_read_meta(c, meta) < 0 || python_name(name, &c->name) < 0)
 		return -1;
 	if (label != Py_None && python_name(label, &c->label) < 0)
 		return -1;
 	return PyObject_GetBuffer(data, &c->data, 0);
 }
 
-static int submit_put(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_put(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_put_with(q, c->name.id, c->label.text ? c->label.text : c->name.text,
 				   c->data.data, (uint64_t)c->data.bytes, &c->options, ticket);
 }
 
-const struct operation operation_put = {.read = read_put, .submit = submit_put};
+const struct operation operation_put = {.read = operations_read_put,
+					.submit = operations_submit_put};
 
 /* (name, size, meta=None) */
-static int read_create(struct call *c, PyObject *args)
+static int operations_read_create(struct call *c, PyObject *args)
 {
 	PyObject *name, *meta = Py_None;
-	if (!PyArg_ParseTuple(args, "OK|O", &name, &c->number, &meta) || read_meta(c, meta) < 0)
+	if (!PyArg_ParseTuple(args, "OK|O", &name, &c->number, &meta) ||
+	    operations_read_meta(c, meta) < 0)
 		return -1;
 	return python_name(name, &c->name);
 }
 
-static int submit_create(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_create(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_create_with(q, c->name.id, c->name.text, c->number, &c->options, ticket);
 }
 
-static PyObject *result_create(struct call *c, const sar_completion *end)
+static PyObject *operations_result_create(struct call *c, const sar_completion *end)
 {
 	sar_buffer buffer = end->buffer;
 	PyObject *creation = creation_new(c->handle, &buffer);
@@ -305,33 +310,36 @@ static PyObject *result_create(struct call *c, const sar_completion *end)
 	return creation;
 }
 
-const struct operation operation_create = {
-	.read = read_create, .submit = submit_create, .result = result_create};
+const struct operation operation_create = {.read = operations_read_create,
+					   .submit = operations_submit_create,
+					   .result = operations_result_create};
 
-static int submit_delete(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_delete(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_delete(q, c->name.id, ticket);
 }
 
-const struct operation operation_delete = {.read = operations_name_read, .submit = submit_delete};
+const struct operation operation_delete = {.read = operations_name_read,
+					   .submit = operations_submit_delete};
 
 /* (names, timeout_ns) */
-static int read_gather(struct call *c, PyObject *args)
+static int operations_read_gather(struct call *c, PyObject *args)
 {
 	PyObject *names;
-	if (!PyArg_ParseTuple(args, "OL", &names, &c->timeout_ns) || read_ids(c, names) < 0)
+	if (!PyArg_ParseTuple(args, "OL", &names, &c->timeout_ns) ||
+	    operations_read_ids(c, names) < 0)
 		return -1;
 	c->parts = c->count;
 	c->got = operations_room(c->count, sizeof(*c->got));
 	return c->got ? 0 : -1;
 }
 
-static int submit_gather(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_gather(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_gather(q, c->ids, c->count, c->timeout_ns, c->got, ticket);
 }
 
-static PyObject *result_gather(struct call *c, const sar_completion *end)
+static PyObject *operations_result_gather(struct call *c, const sar_completion *end)
 {
 	PyObject *list = PyList_New(0);
 	for (unsigned i = 0; i < c->count; i++) {
@@ -345,25 +353,27 @@ static PyObject *result_gather(struct call *c, const sar_completion *end)
 	return list;
 }
 
-const struct operation operation_gather = {
-	.read = read_gather, .submit = submit_gather, .result = result_gather};
+const struct operation operation_gather = {.read = operations_read_gather,
+					   .submit = operations_submit_gather,
+					   .result = operations_result_gather};
 
 /* (name, nodes, timeout_ns) */
-static int read_broadcast(struct call *c, PyObject *args)
+static int operations_read_broadcast(struct call *c, PyObject *args)
 {
 	PyObject *name, *nodes;
 	if (!PyArg_ParseTuple(args, "OOL", &name, &nodes, &c->timeout_ns) ||
 	    python_name(name, &c->name) < 0)
 		return -1;
-	return read_nodes(c, nodes);
+	return operations_read_nodes(c, nodes);
 }
 
-static int submit_broadcast(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_broadcast(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_broadcast(q, c->name.id, c->nodes, c->count, c->timeout_ns, ticket);
 }
 
-const struct operation operation_broadcast = {.read = read_broadcast, .submit = submit_broadcast};
+const struct operation operation_broadcast = {.read = operations_read_broadcast,
+					      .submit = operations_submit_broadcast};
 
 int operations_prefix_read(struct call *c, PyObject *args)
 {
@@ -377,13 +387,13 @@ int operations_prefix_read(struct call *c, PyObject *args)
 	return -1;
 }
 
-static int submit_watch(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_watch(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_watch(q, c->name.text, ticket);
 }
 
 /* (event, id, name, size) */
-static PyObject *result_watch(struct call *c, const sar_completion *end)
+static PyObject *operations_result_watch(struct call *c, const sar_completion *end)
 {
 	PyObject *name =
 		PyUnicode_DecodeUTF8(c->said, (Py_ssize_t)strlen(c->said), "surrogateescape");
@@ -394,91 +404,96 @@ static PyObject *result_watch(struct call *c, const sar_completion *end)
 }
 
 /* A result for each event until it is cancelled. */
-const struct operation operation_watch = {
-	.read = operations_prefix_read, .submit = submit_watch, .result = result_watch};
+const struct operation operation_watch = {.read = operations_prefix_read,
+					  .submit = operations_submit_watch,
+					  .result = operations_result_watch};
 
 /* ---- reduces -------------------------------------------------------------------------------- */
 
 /* (target, sources, op, dtype, num, flags, timeout_ns, min, deadline_ns) */
-static int read_reduce(struct call *c, PyObject *args)
+static int operations_read_reduce(struct call *c, PyObject *args)
 {
 	PyObject *target, *sources;
 	long long deadline_ns;
 	sar_reduction *how = &c->how;
 	if (!PyArg_ParseTuple(args, "OOIIIILIL", &target, &sources, &how->op, &how->dtype,
 			      &how->num, &how->flags, &c->timeout_ns, &how->min, &deadline_ns) ||
-	    read_ids(c, sources) < 0)
+	    operations_read_ids(c, sources) < 0)
 		return -1;
 	how->deadline_ns = deadline_ns;
 	c->parts = 2;
 	return python_name(target, &c->name);
 }
 
-static int submit_reduce(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_reduce(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return submit_reduce_begin(q, c->name.id, c->name.text, c->ids, c->count, &c->how,
 				   c->timeout_ns, ticket);
 }
 
-const struct operation operation_reduce = {.read = read_reduce, .submit = submit_reduce};
+const struct operation operation_reduce = {.read = operations_read_reduce,
+					   .submit = operations_submit_reduce};
 
-static int submit_allreduce(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_allreduce(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_allreduce(q, c->name.id, c->name.text, c->ids, c->count, &c->how,
 				    c->timeout_ns, ticket);
 }
 
-const struct operation operation_allreduce = {
-	.read = read_reduce, .submit = submit_allreduce, .result = result_view};
+const struct operation operation_allreduce = {.read = operations_read_reduce,
+					      .submit = operations_submit_allreduce,
+					      .result = operations_result_view};
 
-static int read_listed(struct call *c)
+static int operations_read_listed(struct call *c)
 {
 	c->listed.room = SAR_SOURCES_MAX;
 	c->listed.ids = operations_room(SAR_SOURCES_MAX, sizeof(*c->listed.ids));
 	return c->listed.ids ? 0 : -1;
 }
 
-static PyObject *result_id(const void *id)
+static PyObject *operations_result_id(const void *id)
 {
 	return PyBytes_FromStringAndSize(id, SAR_ID_BYTES);
 }
 
-static PyObject *result_sources(struct call *c, const sar_completion *end)
+static PyObject *operations_result_sources(struct call *c, const sar_completion *end)
 {
 	size_t count = end->result < SAR_SOURCES_MAX ? (size_t)end->result : SAR_SOURCES_MAX;
-	return operations_list(c->listed.ids, count, sizeof(sar_id), result_id);
+	return operations_list(c->listed.ids, count, sizeof(sar_id), operations_result_id);
 }
 
 /* (target, timeout_ns) */
-static int read_sources(struct call *c, PyObject *args)
+static int operations_read_sources(struct call *c, PyObject *args)
 {
-	return operations_time_read(c, args) < 0 ? -1 : read_listed(c);
+	return operations_time_read(c, args) < 0 ? -1 : operations_read_listed(c);
 }
 
-static int submit_sources(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_sources(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return submit_reduce_list(q, c->name.id, false, c->timeout_ns, &c->listed, ticket);
 }
 
-const struct operation operation_reduce_sources = {
-	.read = read_sources, .submit = submit_sources, .result = result_sources};
+const struct operation operation_reduce_sources = {.read = operations_read_sources,
+						   .submit = operations_submit_sources,
+						   .result = operations_result_sources};
 
 /* (target) */
-static int read_progress(struct call *c, PyObject *args)
+static int operations_read_progress(struct call *c, PyObject *args)
 {
-	return operations_name_read(c, args) < 0 ? -1 : read_listed(c);
+	return operations_name_read(c, args) < 0 ? -1 : operations_read_listed(c);
 }
 
-static int submit_progress(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_progress(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return submit_reduce_list(q, c->name.id, true, 0, &c->listed, ticket);
 }
 
-static PyObject *result_progress(struct call *c, const sar_completion *end)
+static PyObject *operations_result_progress(struct call *c, const sar_completion *end)
 {
-	PyObject *list = result_sources(c, end);
+	PyObject *list = operations_result_sources(c, end);
 	return list ? Py_BuildValue("NI", list, c->listed.present) : NULL;
 }
 
-const struct operation operation_reduce_progress = {
-	.read = read_progress, .submit = submit_progress, .result = result_progress};
+const struct operation operation_reduce_progress = {.read = operations_read_progress,
+						    .submit = operations_submit_progress,
+						    .result = operations_result_progress};

@@ -5,12 +5,12 @@
  */
 #include "operations.h"
 
-static PyObject *result_size(struct call *c, const sar_completion *end)
+static PyObject *operations_result_size(struct call *c, const sar_completion *end)
 {
 	return PyLong_FromUnsignedLongLong(end->value);
 }
 
-static int ranges_memory(struct call *c, PyObject *name, PyObject *memory)
+static int operations_ranges_memory(struct call *c, PyObject *name, PyObject *memory)
 {
 	if (python_name(name, &c->name) < 0)
 		return -1;
@@ -18,25 +18,26 @@ static int ranges_memory(struct call *c, PyObject *name, PyObject *memory)
 }
 
 /* (name, memory, timeout_ns) */
-static int read_get_into(struct call *c, PyObject *args)
+static int operations_read_get_into(struct call *c, PyObject *args)
 {
 	PyObject *name, *memory;
 	return PyArg_ParseTuple(args, "OOL", &name, &memory, &c->timeout_ns)
-		       ? ranges_memory(c, name, memory)
+		       ? operations_ranges_memory(c, name, memory)
 		       : -1;
 }
 
-static int submit_get_into(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_get_into(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_get_into(q, c->name.id, c->data.data, (uint64_t)c->data.bytes,
 				   c->timeout_ns, ticket);
 }
 
-const struct operation operation_get_into = {
-	.read = read_get_into, .submit = submit_get_into, .result = result_size};
+const struct operation operation_get_into = {.read = operations_read_get_into,
+					     .submit = operations_submit_get_into,
+					     .result = operations_result_size};
 
 /* Lets the ranges of a list lie in the memory one after the other. */
-static int ranges_of(struct call *c, PyObject *list)
+static int operations_ranges_of(struct call *c, PyObject *list)
 {
 	Py_ssize_t count = PyList_Size(list);
 	uint64_t room = (uint64_t)c->data.bytes;
@@ -61,19 +62,20 @@ static int ranges_of(struct call *c, PyObject *list)
 }
 
 /* (name, memory, [(offset, bytes)...], timeout_ns) */
-static int read_get_ranges(struct call *c, PyObject *args)
+static int operations_read_get_ranges(struct call *c, PyObject *args)
 {
 	PyObject *name, *memory, *list;
 	if (!PyArg_ParseTuple(args, "OOO!L", &name, &memory, &PyList_Type, &list, &c->timeout_ns) ||
-	    ranges_memory(c, name, memory) < 0)
+	    operations_ranges_memory(c, name, memory) < 0)
 		return -1;
-	return ranges_of(c, list);
+	return operations_ranges_of(c, list);
 }
 
-static int submit_get_ranges(sar_queue *q, struct call *c, uint64_t ticket)
+static int operations_submit_get_ranges(sar_queue *q, struct call *c, uint64_t ticket)
 {
 	return sar_submit_get_ranges(q, c->name.id, c->ranges, c->count, c->timeout_ns, ticket);
 }
 
-const struct operation operation_get_ranges = {
-	.read = read_get_ranges, .submit = submit_get_ranges, .result = result_size};
+const struct operation operation_get_ranges = {.read = operations_read_get_ranges,
+					       .submit = operations_submit_get_ranges,
+					       .result = operations_result_size};
