@@ -24,7 +24,7 @@ struct buffer {
 	uint16_t pin;
 	uint8_t page; /* BUFFER_WRITE, BUFFER_PRIVATE: of the mapping, as a power of two; 0: there
 		       * is no mapping */
-	bool staged;  /* BUFFER_WRITE: control copies what is written */
+	uint8_t pad;
 	uint32_t slot;
 	uint32_t store; /* sar.stores when it was taken */
 	uint64_t generation;

@@ -7,7 +7,8 @@
 #include "error.h"
 #include "queue/run.h"
 
-/* A descriptor that may write to the whole store does not outlive this function. */
+/* A descriptor that may write to the whole store does not outlive this function; one of memory for
+ * this object alone is kept for another control. */
 int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *result,
 	       sar_buffer *out)
 {
@@ -15,7 +16,6 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 	bool staged = reply->flags & SESSION_FLAG_STAGED;
 	struct buffer own = {.kind = BUFFER_WRITE,
 			     .pin = (uint16_t)pin,
-			     .staged = staged,
 			     .store = atomic_load(&s->stores),
 			     .slot = reply->slot,
 			     .generation = reply->generation};
@@ -25,6 +25,10 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 	if (reply->size == size && map_meta(&s->map, reply->slot, reply->offset, size, &meta) &&
 	    result->fds == 1)
 		r = map_range_open(result->fd[0], staged ? 0 : reply->offset, size, &range);
+	if (r == 0 && staged) {
+		kept_add(&s->kept, pin, result->fd[0]);
+		result->fds = 0;
+	}
 	mux_result_free(result);
 	if (r == -EPROTO)
 		return error_set(r, "the node gave room outside of its store: use libraries and "
@@ -36,6 +40,17 @@ int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *re
 		.data = range.data, .size = size, .meta = meta.data, .meta_bytes = meta.bytes};
 	buffer_set(out, &own);
 	return 0;
+}
+
+void create_mark(struct sar *s, uint32_t pin)
+{
+	atomic_fetch_or(&s->writing[pin / 64], 1ull << pin % 64);
+}
+
+void create_unmark(struct sar *s, uint32_t pin)
+{
+	atomic_fetch_and(&s->writing[pin / 64], ~(1ull << pin % 64));
+	kept_close(&s->kept, pin);
 }
 
 int64_t create_patience(uint64_t bytes)
@@ -53,6 +68,7 @@ static int create_give_up(struct sar *s, uint32_t slot, uint64_t generation, uin
 	struct interrupt before;
 	if (interrupted)
 		before = interrupt_set(NULL);
+	create_unmark(s, pin);
 	int r = run_command(s, &request, interrupted ? INTERRUPT_TIDY_NS : HANDLE_CALL_NS,
 			    &retried);
 	handle_give_pin(s, pin);
@@ -99,6 +115,11 @@ static struct session_request create_ready(const struct buffer *own, uint64_t re
 	request.generation = own->generation;
 	request.watermark = ready;
 	return request;
+}
+
+bool create_is_staged(sar *s, const sar_buffer *b)
+{
+	return kept_has(&s->kept, buffer_get(b).pin);
 }
 
 int sar_publish(sar *s, sar_buffer *b, uint64_t ready)

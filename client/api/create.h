@@ -7,6 +7,11 @@
 #include "buffer.h"
 #include "link/handle.h"
 
+/* Whether it is written in a private staging buffer, from which control copies. */
+bool create_is_staged(sar *s, const sar_buffer *b);
+/* Creations whose pins are marked go along to another control. */
+void create_mark(struct sar *s, uint32_t pin);
+void create_unmark(struct sar *s, uint32_t pin);
 /* Maps what CREATE gave, and frees the result. The place in the reply is in use, whatever is
  * returned. */
 int create_map(struct sar *s, uint64_t size, uint32_t pin, struct mux_result *result,

@@ -12,7 +12,7 @@
 static int group_call(sar *s, const struct group_request *r, struct group_answer *out)
 {
 	struct session_request request = handle_request(SESSION_GROUP, NULL);
-	struct mux_tail tail = {{(void *)(uintptr_t)r, sizeof(*r)}};
+	struct mux_tail tail = {{(void *)(uintptr_t)r, sizeof(*r)}, -1};
 	struct mux_result result;
 	request.size = sizeof(*r);
 	int error = run_request(s, &request, &tail, sizeof(*out), HANDLE_CALL_NS, &result);
@@ -98,7 +98,7 @@ static void group_unjoin(sar *s, const struct group_request *join)
 {
 	struct group_request leave = *join;
 	struct session_request request = handle_request(SESSION_GROUP, NULL);
-	struct mux_tail tail = {{&leave, sizeof(leave)}};
+	struct mux_tail tail = {{&leave, sizeof(leave)}, -1};
 	struct mux_result result;
 	struct interrupt before = interrupt_set(NULL);
 	leave.step = GROUP_LEAVE;

@@ -33,6 +33,7 @@ static void open_free(sar *s)
 		free(lost);
 	}
 	map_close(&s->map);
+	kept_fini(&s->kept);
 	reduces_fini(&s->reduces);
 	leases_fini(&s->leases);
 	free(s->path);
@@ -52,6 +53,7 @@ int sar_open(const char *path, sar **out)
 		return error_set(-ENOMEM, "out of memory");
 	pthread_mutex_init(&s->joining, NULL);
 	pthread_mutex_init(&s->reduces.lock, NULL);
+	pthread_mutex_init(&s->kept.lock, NULL);
 	pthread_mutex_init(&s->queues_lock, NULL);
 	pthread_mutex_init(&s->leases.lock, NULL);
 	s->path = strdup(path);

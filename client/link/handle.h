@@ -12,6 +12,7 @@
 #define SARISSA_CLIENT_LINK_HANDLE_H
 
 #include "internal/object_table.h"
+#include "kept.h"
 #include "leases.h"
 #include "map.h"
 #include "mux.h"
@@ -38,8 +39,10 @@ struct sar {
 	struct mux mux;
 	struct map map; /* store and store_bytes: change in odd turns of the pins only */
 	struct pins pins;
-	_Atomic uint64_t control_epoch; /* as it was at ATTACH */
-	_Atomic uint32_t stores;	/* how many the node has lost */
+	_Atomic uint64_t control_epoch;		     /* as it was at ATTACH */
+	_Atomic uint32_t stores;		     /* how many the node has lost */
+	_Atomic uint64_t writing[SESSION_PINS / 64]; /* the pins of objects under creation */
+	struct kept kept;
 	struct reduces reduces;
 	struct leases leases;
 	uint32_t *fork_guard; /* 0 in a forked child */

@@ -398,15 +398,33 @@ static void mux_sleep(struct mux *m, struct mux_waiter *w, int64_t deadline_ns)
 		w->after->before = w->before;
 }
 
+static void mux_add_fd(struct msghdr *message, union mux_control *control, int fd)
+{
+	message->msg_control = control;
+	message->msg_controllen = CMSG_SPACE(sizeof(fd));
+	struct cmsghdr *c = CMSG_FIRSTHDR(message);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
 /* One try. 0; -EAGAIN: the socket is full; -ENOTCONN. */
 static int mux_send(const struct mux *m, struct session_request *request,
 		    const struct mux_tail *tail)
 {
 	struct iovec parts[2] = {{request, sizeof(*request)}, {0}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+	union mux_control control = {0};
 	if (tail)
 		parts[1] = tail->bytes;
+	if (tail && tail->fd >= 0)
+		mux_add_fd(&message, &control, tail->fd);
 	ssize_t n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0 && errno == EPERM && message.msg_controllen > 0) {
+		message.msg_controllen = 0; /* control expects no memory any more */
+		n = sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
 	if (n == (ssize_t)(parts[0].iov_len + parts[1].iov_len))
 		return 0;
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -ENOTCONN;

@@ -37,9 +37,10 @@ struct mux_result {
 	bool retried;	/* an earlier control was sent the request as well */
 };
 
-/* Bytes behind a request in the same packet. */
+/* Bytes and descriptors that go along with a request. */
 struct mux_tail {
-	struct iovec bytes;
+	struct iovec bytes; /* behind it in the same packet */
+	int fd;		    /* -1: none; it stays the caller's */
 };
 
 /* A thread that waits for answers. Of its owner, zeroed but for waits. */

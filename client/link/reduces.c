@@ -64,7 +64,7 @@ int reduces_resume(struct reduces *r, struct mux *m, int64_t deadline_ns)
 	pthread_mutex_lock(&r->lock);
 	for (struct reduces_one *one = r->first; one && error == 0; one = one->next) {
 		struct mux_tail tail = {
-			{one->source, sizeof(sar_id) * one->request.reduction.count}};
+			{one->source, sizeof(sar_id) * one->request.reduction.count}, -1};
 		struct session_request request = one->request;
 		struct mux_result result;
 		int64_t left = deadline_left(one->until_ns);

@@ -90,6 +90,7 @@ struct rejoin {
 	struct mux mux;
 	struct map map;
 	uint64_t epoch;
+	bool brings; /* it waits for the memory of what we were creating */
 };
 
 static void rejoin_late(void *owner, uint16_t op, uint32_t pin, struct mux_result *result)
@@ -125,6 +126,7 @@ static int rejoin_map(struct rejoin *j, const struct mux_result *result)
 		return error_set(-EPROTO, "the node sent no store: use libraries and node of one "
 					  "version");
 	j->epoch = reply->generation;
+	j->brings = reply->flags & SESSION_FLAG_BRING;
 	return map_open(&j->map, result->fd, reply->store_bytes, reply->table_bytes);
 }
 
@@ -238,9 +240,24 @@ static int rejoin_swap(struct sar *s, struct rejoin *j)
 	return r;
 }
 
+/* The next call about an object that the node refuses finds it lost. */
 static int rejoin_resume(struct sar *s, struct rejoin *j)
 {
 	struct mux *m = &j->mux;
+	for (uint32_t i = 0; i < SESSION_PINS; i++) {
+		struct session_request request = handle_request(SESSION_RESUME, NULL);
+		struct mux_result result;
+		if (!(atomic_load(&s->writing[i / 64]) >> i % 64 & 1))
+			continue;
+		request.pin = i;
+		struct mux_tail tail = {.fd = j->brings ? kept_copy(&s->kept, i) : -1};
+		int r = mux_call(m, &request, &tail, 0, deadline_after(rejoin_attach_ns), &result);
+		mux_result_free(&result);
+		if (tail.fd >= 0)
+			close(tail.fd);
+		if (r < 0)
+			return r;
+	}
 	int r = leases_resume(&s->leases, m, deadline_after(rejoin_attach_ns));
 	return r < 0 ? r : reduces_resume(&s->reduces, m, deadline_after(rejoin_attach_ns));
 }

@@ -4,8 +4,9 @@
  * calls that wait (run.c) and for queues (joiner.c), from any thread.
  *
  * Pins are copied to the new control's page. Only then is the old table unmapped, which has kept
- * the objects in their places. Objects under creation end with -ESTALE. If the new control has
- * another store, as the dataplane died too, buffers in use stay readable for this process alone.
+ * the objects in their places; objects under creation are resumed. If the new control has another
+ * store, as the dataplane died too, buffers in use stay readable for this process alone, and
+ * objects under creation are lost, by name.
  */
 #ifndef SARISSA_CLIENT_LINK_REJOIN_H
 #define SARISSA_CLIENT_LINK_REJOIN_H

@@ -191,7 +191,8 @@ static void op_stamp(struct op *op)
 	struct session_request *request = &op->request;
 	int64_t due_ns = op->until_ns;
 	op->sent_ns = deadline_now();
-	if (op->retried && (request->op == SESSION_SEAL || request->op == SESSION_REDUCE))
+	if (op->retried && (request->op == SESSION_CREATE || request->op == SESSION_SEAL ||
+			    request->op == SESSION_REDUCE))
 		request->flags |= SESSION_FLAG_RETRY;
 	if (request->op == SESSION_REDUCE)
 		request->reduction.deadline_ns =
@@ -217,7 +218,7 @@ static void op_stamp(struct op *op)
 /* The bytes behind the request: at most those of a PUT or a REDUCE. */
 static void op_tail(struct op *op, struct mux_tail *tail, uint8_t room[SESSION_PUT_MAX])
 {
-	*tail = (struct mux_tail){0};
+	*tail = (struct mux_tail){.fd = -1};
 	if (op->kind == OP_ONE) {
 		if (op->one.tail)
 			*tail = *op->one.tail;

@@ -46,6 +46,7 @@ void op_put_gather(const struct op *op, uint8_t *to)
 
 static void put_create_pin_back(struct op *op)
 {
+	create_unmark(op->queue->s, op->request.pin);
 	handle_give_pin(op->queue->s, op->request.pin);
 	op->making = false;
 }
@@ -55,6 +56,7 @@ void op_create_lost(struct op *op)
 	struct sar *s = op->queue->s;
 	const struct session_reply *reply = &op->call.result.reply;
 	if (op->handed) { /* rejoin_give_back gives the pin when the answer comes */
+		create_unmark(s, op->request.pin);
 		op->making = false;
 		return;
 	}
@@ -109,6 +111,7 @@ void op_create_begin(struct op *op, uint64_t size, op_step *done)
 	op->request.size = size;
 	op->request.pin = pin;
 	op->making = true;
+	create_mark(s, pin); /* now: control may go as soon as it has answered */
 	op_request(op, put_create_answered);
 }
 
@@ -137,6 +140,7 @@ void op_put_abort(struct op *op, int result)
 	op->result = result;
 	strncpy(op->detail, sar_error_detail(), sizeof(op->detail) - 1);
 	create_leave(&op->buffer, &own);
+	create_unmark(op->queue->s, own.pin);
 	op_new(op, SESSION_ABORT);
 	op->request.slot = own.slot;
 	op->request.generation = own.generation;
@@ -197,6 +201,7 @@ static void put_seal_done(struct op *op)
 {
 	struct sar *s = op->queue->s;
 	struct buffer own = buffer_get(&op->buffer);
+	create_unmark(s, own.pin);
 	handle_give_pin(s, own.pin);
 	create_leave(&op->buffer, &own);
 	op->making = false;
@@ -231,35 +236,18 @@ void op_seal_begin(struct op *op)
 
 static void put_copy(struct op *op, int status);
 
-/* The object went with the control that it was created at: begins again at the next one, if the
- * caller's bytes are still there. Returns whether it does. */
-static bool put_restart(struct op *op, int status)
-{
-	struct sar *s = op->queue->s;
-	struct buffer own = buffer_get(&op->buffer);
-	if (status != -ESTALE || op->put.from || op->put.epoch == atomic_load(&s->control_epoch) ||
-	    op->put.turns++ >= PUT_TURNS)
-		return false;
-	create_leave(&op->buffer, &own);
-	handle_give_pin(s, own.pin);
-	op->making = false;
-	op_put_begin(op);
-	return true;
-}
-
 static void put_sealed(struct op *op, int status)
 {
 	if (status == 0)
 		put_seal_done(op);
-	else if (!put_restart(op, status))
+	else
 		put_fail(op, status);
 }
 
 static void put_published(struct op *op, int status)
 {
 	if (status < 0) {
-		if (!put_restart(op, status))
-			put_fail(op, status);
+		put_fail(op, status);
 		return;
 	}
 	op->buffer.ready = op->put.published;
@@ -339,8 +327,9 @@ static void put_copy(struct op *op, int status)
 {
 	struct op_put *p = &op->put;
 	/* what comes from memory comes much faster than links take it */
-	uint64_t block_bytes =
-		p->from || buffer_get(&op->buffer).staged ? PUT_STEP_BYTES : p->done / 2;
+	uint64_t block_bytes = p->from || create_is_staged(op->queue->s, &op->buffer)
+				       ? PUT_STEP_BYTES
+				       : p->done / 2;
 	if (block_bytes < PUT_STEP_BYTES)
 		block_bytes = PUT_STEP_BYTES;
 	if (put_over(op))
@@ -576,7 +565,6 @@ static void put_small(struct op *op, int status)
 void op_put_begin(struct op *op)
 {
 	op->creating = op->aborting = false;
-	op->put.epoch = atomic_load(&op->queue->s->control_epoch);
 	if (op->put.size > SESSION_PUT_MAX || op->put.from) {
 		op_create_begin(op, op->put.size, put_created);
 		return;

@@ -120,7 +120,6 @@ struct op {
 			unsigned at; /* of iov; and bytes of that element that are done */
 			uint64_t within;
 			uint64_t size, done, published; /* bytes; those that readers may have */
-			uint64_t epoch;			/* of the control that it was begun at */
 		} put;
 		struct op_reduce {
 			const sar_id *sources;

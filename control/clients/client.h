@@ -21,6 +21,8 @@ struct client {
 	_Atomic uint64_t *pins;
 	uint64_t birth; /* of its process (struct control_client) */
 	bool staged;	/* it must not have the store to write to */
+	bool waits;	/* to be read, for what others have sent is still being closed */
+	bool no_rights; /* it cannot send descriptors */
 	bool failed;	/* to be closed as soon as the core does not run */
 	bool closed;
 };

@@ -49,7 +49,7 @@ static void clients_ready(uv_poll_t *poll, int status, int events)
 
 void clients_watch(struct client *k)
 {
-	int events = UV_READABLE | (k->queued > 0 ? UV_WRITABLE : 0);
+	int events = (k->waits ? UV_DISCONNECT : UV_READABLE) | (k->queued > 0 ? UV_WRITABLE : 0);
 
 	uv_poll_start(&k->poll, events, clients_ready);
 }
@@ -65,10 +65,10 @@ static void clients_free(uv_handle_t *handle)
 }
 
 /* Messages that were sent and not read may hold descriptors, unless they could not. */
-void clients_hang_up(struct clients *c, int fd)
+void clients_hang_up(struct clients *c, int fd, bool no_rights)
 {
 	shutdown(fd, SHUT_RDWR);
-	closer_take(&c->closer, fd, !c->no_rights);
+	closer_take(&c->closer, fd, !no_rights);
 }
 
 static void clients_pins_end(struct client *k)
@@ -91,7 +91,7 @@ static void clients_close(struct client *k)
 	clients_pins_end(k);
 	uv_poll_stop(&k->poll);
 	uv_close((uv_handle_t *)&k->poll, clients_free);
-	clients_hang_up(c, k->fd);
+	clients_hang_up(c, k->fd, k->no_rights);
 }
 
 void clients_settle(struct clients *c)
@@ -130,11 +130,9 @@ static int clients_pins(struct client *k)
 }
 
 /* Whether descriptors that clients send are refused (Linux 6.16) where they are sent. */
-static bool clients_refuse_rights(int fd)
+static bool clients_set_rights(int fd, int allowed)
 {
-	static const int no;
-
-	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)) == 0;
+	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &allowed, sizeof(allowed)) == 0;
 }
 
 /* Who it was when it connected. */
@@ -147,6 +145,9 @@ static int clients_know(struct client *k)
 	k->birth = who.birth;
 	k->staged = who.staged;
 	log_debug("client: process %u of user %u", who.process, who.user);
+	k->no_rights = k->all->no_rights;
+	if (k->no_rights && control_session_brings(h->core, k->session))
+		k->no_rights = !clients_set_rights(k->fd, 1);
 	return error;
 }
 
@@ -223,7 +224,7 @@ static void clients_turn_away(struct clients *c)
 	clients_pause(c);
 	if (fd >= 0) {
 		c->host->report.shell.clients_refused++;
-		clients_hang_up(c, fd);
+		clients_hang_up(c, fd, c->no_rights);
 	} else { /* somebody else has taken it */
 		uv_timer_start(&c->retry, clients_retry, RETRY_MS, 0);
 	}
@@ -274,7 +275,18 @@ static void clients_retry(uv_timer_t *timer)
 /* A descriptor is closed: accepts clients that waited for it. */
 static void clients_closed(uv_async_t *done)
 {
-	clients_resume(done->data);
+	struct clients *c = done->data;
+
+	clients_resume(c);
+	for (uint32_t i = 0; c->wait && i < c->table_size; i++) {
+		struct client *k = c->table[i];
+
+		if (k && k->waits) {
+			k->waits = false;
+			clients_watch(k);
+		}
+	}
+	c->wait = false;
 }
 
 int clients_init(struct clients *c, struct host *host)
@@ -314,7 +326,7 @@ int clients_listen(struct clients *c)
 		return 0;
 	clients_address(c, &address);
 	c->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	c->no_rights = c->listen_fd >= 0 && clients_refuse_rights(c->listen_fd);
+	c->no_rights = c->listen_fd >= 0 && clients_set_rights(c->listen_fd, 0);
 	unlink(address.sun_path); /* the lock says that nobody listens there */
 	if (!c->table || c->listen_fd < 0 ||
 	    bind(c->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||

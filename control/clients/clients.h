@@ -26,6 +26,7 @@ struct clients {
 	uint32_t table_size;
 	uint32_t queued;  /* answers that wait for clients to read */
 	bool failed;	  /* some client waits to be closed */
+	bool wait;	  /* some client waits to be read */
 	bool no_rights;	  /* they cannot send descriptors */
 	bool turned_away; /* for want of descriptors, and said so */
 	bool paused;	  /* nobody is let in: much is being closed, or there is no spare_fd */
@@ -40,8 +41,8 @@ int clients_listen(struct clients *c);
 /* Closes the clients that failed while the core ran. */
 void clients_settle(struct clients *c);
 void clients_close_all(struct clients *c);
-/* The end of a connection. */
-void clients_hang_up(struct clients *c, int fd);
+/* The end of a connection; no_rights: over which no descriptors can have been sent. */
+void clients_hang_up(struct clients *c, int fd, bool no_rights);
 /* At the end of the process: removes the socket, and disconnects all clients. */
 void clients_leave(struct clients *c);
 

@@ -20,6 +20,7 @@ enum { BEHIND = 64, LOOK_MS = 250 };
 struct closing {
 	struct closing *next;
 	int fd;
+	bool doubtful;
 };
 
 static void closer_ticked(int number)
@@ -108,6 +109,7 @@ static void closer_run(void *arg)
 		closer_close(g->fd, ticks ? &tick : NULL);
 		uv_mutex_lock(&c->lock);
 		c->waiting--;
+		c->doubtful -= g->doubtful;
 		t->since_ns = 0;
 		uv_mutex_unlock(&c->lock);
 		free(g);
@@ -206,11 +208,12 @@ void closer_take(struct closer *c, int fd, bool doubtful)
 		uv_async_send(&c->done);
 		return;
 	}
-	*g = (struct closing){.fd = fd};
+	*g = (struct closing){.fd = fd, .doubtful = doubtful};
 	uv_mutex_lock(&c->lock);
 	*q->last = g;
 	q->last = &g->next;
 	c->waiting++;
+	c->doubtful += doubtful;
 	uv_cond_broadcast(&c->given);
 	uv_mutex_unlock(&c->lock);
 	if (!uv_is_active((uv_handle_t *)&c->look))
@@ -225,4 +228,14 @@ bool closer_behind(struct closer *c)
 	behind = c->waiting >= BEHIND;
 	uv_mutex_unlock(&c->lock);
 	return behind;
+}
+
+bool closer_ready(struct closer *c)
+{
+	bool ready;
+
+	uv_mutex_lock(&c->lock);
+	ready = c->waiting < BEHIND && c->doubtful < CLOSERS_MAX - 1;
+	uv_mutex_unlock(&c->lock);
+	return ready;
 }

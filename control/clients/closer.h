@@ -43,7 +43,8 @@ struct closer {
 	struct closer_queue queue[2]; /* by whether they are doubtful */
 	struct closer_thread thread[CLOSERS_MAX];
 	uint32_t threads;
-	uint32_t waiting; /* with those that are being closed */
+	uint32_t waiting;  /* with those that are being closed */
+	uint32_t doubtful; /* of them */
 };
 
 /* Returns 0, or 1 when there is no thread to be had. */
@@ -52,5 +53,7 @@ int closer_start(struct closer *c, uv_loop_t *loop, struct report *report, uv_as
 void closer_take(struct closer *c, int fd, bool doubtful);
 /* Whether so many wait that more must not come. */
 bool closer_behind(struct closer *c);
+/* Whether there is somebody for one more that is doubtful. */
+bool closer_ready(struct closer *c);
 
 #endif

@@ -27,7 +27,7 @@ static void refusals_end(struct refused *r)
 			r->all->waiting[i] = NULL;
 	uv_poll_stop(&r->poll);
 	uv_close((uv_handle_t *)&r->poll, refusals_free);
-	clients_hang_up(r->all->clients, r->fd);
+	clients_hang_up(r->all->clients, r->fd, r->all->clients->no_rights);
 }
 
 /* Reads its request, if there is one without a descriptor, which requests.c would have to close. */
@@ -74,7 +74,7 @@ void refusals_add(struct refusals *all, int fd, int error)
 
 	if (!r || uv_poll_init(&all->clients->host->loop, &r->poll, fd) < 0) {
 		free(r);
-		clients_hang_up(all->clients, fd);
+		clients_hang_up(all->clients, fd, all->clients->no_rights);
 		return;
 	}
 	if (*place)

@@ -18,6 +18,52 @@ static void requests_strange(struct client *k)
 }
 
 /*
+ * The next packet has descriptors. With one of memory control may be brought what this client was
+ * writing at an earlier one, and only to see whether it is memory it is taken: whatever else it is,
+ * its close may never end, and that is the last that its sender has brought. Returns whether the
+ * packet can be read.
+ */
+static bool requests_look_along(struct client *k)
+{
+	struct host *h = k->all->host;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr m = {.msg_control = &control,
+			   .msg_controllen = CMSG_LEN(sizeof(int))}; /* more, and two would fit */
+	const struct cmsghdr *c;
+	int fd = -1;
+
+	if (!control_session_brings(h->core, k->session)) {
+		requests_strange(k);
+		return false;
+	}
+	if (!closer_ready(&k->all->closer)) {
+		k->waits = k->all->wait = true;
+		clients_watch(k);
+		return false;
+	}
+	if (recvmsg(k->fd, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+		return false;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	if (!(m.msg_flags & MSG_CTRUNC) && fd >= 0 && staging_memory_valid(fd)) {
+		h->staging.brought = fd;
+		return true;
+	}
+	if (fd < 0) { /* we have no room for one: it comes again */
+		clients_fail(k);
+		return false;
+	}
+	closer_take(&k->all->closer, fd, true);
+	control_session_forfeit(h->core, k->session, host_now_ns());
+	requests_strange(k);
+	return false;
+}
+
+/*
  * Looks for descriptors at the next packet, which is left where it is: their last close, which may
  * take as long as its owner likes, is then not ours. They are not taken either, as closing them
  * again may take as long; with them the client is let go, and its socket, which holds them, to the
@@ -32,10 +78,7 @@ static bool requests_look(struct client *k)
 			clients_fail(k);
 		return false;
 	}
-	if (!(m.msg_flags & MSG_CTRUNC))
-		return true;
-	requests_strange(k);
-	return false;
+	return !(m.msg_flags & MSG_CTRUNC) || requests_look_along(k);
 }
 
 void requests_read(struct client *k)
@@ -50,7 +93,7 @@ void requests_read(struct client *k)
 		bool nothing;
 		ssize_t n;
 
-		if (!k->all->no_rights && !requests_look(k))
+		if (!k->no_rights && !requests_look(k))
 			return;
 		n = recv(k->fd, &packet, sizeof(packet), MSG_DONTWAIT);
 		nothing = n < 0 && (errno == EAGAIN || errno == EINTR);
@@ -59,6 +102,7 @@ void requests_read(struct client *k)
 						host_now_ns());
 		else if (!nothing)
 			clients_fail(k);
+		staging_memory_leave(&h->staging);
 		if (nothing)
 			return;
 	}

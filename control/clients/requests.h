@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads what clients send: requests, which go to the core. A packet with descriptors stays in the
- * socket, which goes to closer.c. Called by clients.c. Nothing is trusted (core/session/sessions.c
+ * Reads what clients send: requests, which go to the core, and descriptors, which closer.c must
+ * close, not the loop. Called by clients.c. Nothing is trusted (core/session/sessions.c
  * checks it). One thread.
  */
 #ifndef SARISSA_CONTROL_CLIENTS_REQUESTS_H

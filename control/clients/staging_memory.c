@@ -9,13 +9,15 @@
 #include <unistd.h>
 
 enum {
+	SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
 	CLOSE_BYTES = 1 << 20,	       /* larger memory is closed by closer.c */
 	CLOSE_BEHIND_BYTES = 64 << 20, /* unless closer.c has so many bytes to close already */
 };
 
 int staging_memory_init(struct staging_memory *a, struct closer *closer, uint32_t slots)
 {
-	*a = (struct staging_memory){.closer = closer, .fds = calloc(slots, sizeof(*a->fds))};
+	*a = (struct staging_memory){
+		.brought = -1, .closer = closer, .fds = calloc(slots, sizeof(*a->fds))};
 	return a->fds ? 0 : -ENOMEM;
 }
 
@@ -30,17 +32,35 @@ static int staging_memory_new(uint64_t bytes)
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)bytes) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) == 0)
 		return fd;
 	error = errno;
 	close(fd);
 	return -error;
 }
 
-int staging_memory_make(struct staging_memory *a, uint32_t slot, uint64_t bytes)
+/* Only memory knows of seals. */
+bool staging_memory_valid(int fd)
 {
-	int fd = staging_memory_new(bytes);
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+/* The memory that came with the request, if it has that size; sealed, so that it keeps it. */
+static int staging_memory_brought(struct staging_memory *a, uint64_t bytes)
+{
+	int fd = a->brought;
+	struct stat s;
+
+	if (fd < 0 || (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS || fstat(fd, &s) < 0 ||
+	    (uint64_t)s.st_size != bytes)
+		return -EINVAL;
+	a->brought = -1;
+	return fd;
+}
+
+int staging_memory_make(struct staging_memory *a, uint32_t slot, uint64_t bytes, bool brought)
+{
+	int fd = brought ? staging_memory_brought(a, bytes) : staging_memory_new(bytes);
 
 	if (fd < 0)
 		return fd;
@@ -81,4 +101,11 @@ void staging_memory_drop(struct staging_memory *a, uint32_t slot)
 {
 	staging_memory_close(a, staging_memory_fd(a, slot));
 	a->fds[slot] = 0;
+}
+
+void staging_memory_leave(struct staging_memory *a)
+{
+	if (a->brought >= 0)
+		staging_memory_close(a, a->brought);
+	a->brought = -1;
 }

@@ -260,6 +260,13 @@ uint64_t control_next_timeout(const struct control *c)
 
 /* ---- clients ------------------------------------------------------------------------------- */
 
+void control_session_forfeit(struct control *c, uint32_t session, uint64_t now_ns)
+{
+	c->now_ns = now_ns;
+	sessions_forfeit(c, session);
+	control_turn(c);
+}
+
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns)
 {
 	c->now_ns = now_ns;

@@ -61,8 +61,9 @@ struct control_ops {
 	 * that time are not freed before. May be NULL. */
 	bool (*old_clients)(void *arg);
 	/* Private staging buffers (session/staging.h), by slot of the table. memory: makes one of
-	 * so many bytes. Both: 0 or -errno. */
-	int (*memory)(void *arg, uint32_t slot, uint64_t bytes);
+	 * so many bytes, or (brought) uses the one that came with the client's request, if it has
+	 * that size; 0 or -errno. memory_read: 0 or -errno. */
+	int (*memory)(void *arg, uint32_t slot, uint64_t bytes, bool brought);
 	int (*memory_read)(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes);
 	void (*memory_drop)(void *arg, uint32_t slot);
 	/* Spilling to files (store/spill.h); not called when config.spill_max is 0. spill_write,
@@ -229,6 +230,15 @@ struct control_client {
 };
 /* 0; -EDQUOT: its user has too many sessions, and this one must be closed. */
 int control_session_client(struct control *c, uint32_t session, const struct control_client *who);
+
+/* Whether the client may bring private staging buffers from an earlier control process. The reply
+ * to ATTACH says so. It stays true for the whole connection, though the objects may be deleted or
+ * complete by then. */
+bool control_session_brings(struct control *c, uint32_t session);
+
+/* The client has brought a wrong file: aborts all objects that its process was creating at an
+ * earlier control process, and lets none of its sessions bring buffers. */
+void control_session_forfeit(struct control *c, uint32_t session, uint64_t now_ns);
 
 /* The client is gone, or must go: aborts its creations, and ends its waits and pins. */
 void control_session_close(struct control *c, uint32_t session, uint64_t now_ns);

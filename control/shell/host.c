@@ -418,11 +418,11 @@ static bool host_old_clients(void *arg)
 	return answers_of_before(&h->attach);
 }
 
-static int host_staging_make(void *arg, uint32_t slot, uint64_t bytes)
+static int host_staging_make(void *arg, uint32_t slot, uint64_t bytes, bool brought)
 {
 	struct host *h = arg;
 
-	return staging_memory_make(&h->staging, slot, bytes);
+	return staging_memory_make(&h->staging, slot, bytes, brought);
 }
 
 static int host_staging_read(void *arg, uint32_t slot, uint64_t at, void *to, uint64_t bytes)

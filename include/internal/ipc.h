@@ -35,7 +35,7 @@
 #define IPC_MAGIC 0x3143504953524153ull /* "SARSIPC1" */
 
 enum {
-	IPC_VERSION = 6,	    /* with the layouts of the object table and the rings */
+	IPC_VERSION = 5,	    /* with the layouts of the object table and the rings */
 	IPC_RING_RECORDS = 4096,    /* power of two */
 	MSG_SLOT_BYTES = 72 * 1024, /* an inline object and its envelope */
 	MSG_BYTES_MAX = MSG_SLOT_BYTES,

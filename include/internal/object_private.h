@@ -14,7 +14,7 @@
 #include "object_meta.h"
 #include "object_table.h"
 
-#define OBJECT_PRIVATE_MAGIC 0x3256525053524153ull /* "SARSPRV2" */
+#define OBJECT_PRIVATE_MAGIC 0x3156525053524153ull /* "SARSPRV1" */
 
 enum {
 	OBJECT_NAME_BYTES = 256, /* with the terminating zero */
@@ -30,13 +30,14 @@ _Static_assert(OBJECT_TEXT_BYTES_MAX <= 392, "the longest text fits the largest 
 
 /* More of the object in a slot. */
 struct object_note {
+	uint64_t birth;	  /* of the creator's process (struct control_client) */
 	uint32_t process; /* CREATING: the client's process, as the kernel names it; 0: unknown, or
-			   * nobody: it is made from others */
-	uint32_t user;	  /* whose bytes it counts as */
-	uint32_t owned;	  /* low bits of the generation that counts so, | 1 */
-	uint32_t text;	  /* size << OBJECT_TEXT_SHIFT | box + 1; 0: no name and no metadata */
+			   * nobody: it is made from others. The others say something only then */
+	uint32_t user;
+	uint32_t owned; /* low bits of the generation that counts as this user's bytes, | 1 */
+	uint32_t text;	/* size << OBJECT_TEXT_SHIFT | box + 1; 0: no name and no metadata */
 };
-_Static_assert(sizeof(struct object_note) == 16, "no holes");
+_Static_assert(sizeof(struct object_note) == 24, "no holes");
 
 /* A tombstone (control/core/directory/directory.h). While generation is 0 the rest says nothing. */
 struct object_tombstone {

@@ -15,8 +15,9 @@
  *
  * When control was killed and started again, clients connect again. All objects of the table stay
  * in their places while any client has the table of an earlier ATTACH open or mapped. So a client
- * (1) attaches, (2) copies its pins to the new page, (3) only then unmaps the old table, (4)
- * repeats unanswered requests, with SESSION_FLAG_RETRY. Objects that it was creating are lost.
+ * (1) attaches, (2) copies its pins to the new page, (3) only then unmaps the old table, (4) sends
+ * RESUME for each object that it was creating, (5) repeats unanswered requests, with
+ * SESSION_FLAG_RETRY.
  */
 #ifndef SARISSA_INCLUDE_INTERNAL_SESSION_H
 #define SARISSA_INCLUDE_INTERNAL_SESSION_H
@@ -40,12 +41,15 @@ enum {
 	SESSION_PIN_BYTES = SESSION_PINS * 8,
 	SESSION_PIN_NONE = UINT32_MAX,
 	SESSION_FLAG_MORE = 1,	/* reply: another one with this seq follows */
-	SESSION_FLAG_RETRY = 2, /* SEAL, REDUCE, WATCH request: an earlier control was sent it, and
-				   may have done it */
+	SESSION_FLAG_RETRY = 2, /* CREATE, SEAL, REDUCE, WATCH request: an earlier control was sent
+				   it, and may have done it */
 	SESSION_FLAG_BRIEF = 4, /* STAT request: the object without its holders */
 	SESSION_FLAG_ALLREDUCE = 8, /* REDUCE request: all who contribute will get the result */
 	SESSION_FLAG_STAGED = 16,   /* CREATE reply: the descriptor is of memory for this object
 				      alone, which is copied into the store */
+	SESSION_FLAG_BRING = 32,    /* ATTACH reply: the process has private staging buffers of an
+				       earlier control, which RESUME must bring. Without this flag
+				       no request brings a descriptor */
 	SESSION_FLAG_PROGRESS = 64, /* REDUCED request: of one that goes on, the sources that are
 				       there, then those that are missing */
 	SESSION_OBJECT_INLINE = 1,  /* session_object: the directory keeps the value */
@@ -96,6 +100,9 @@ enum session_op {
 			   ids follow in the same packet -> when all that is known of them holds */
 	SESSION_REDUCED, /* id, timeout -> when the reduce has ended: session_sources of what is in
 			    the result */
+	SESSION_RESUME,	 /* pin: the object under creation that its word names is this client's; fd
+			    {its memory} when that is apart -> slot, generation, offset, size,
+			    watermark; -ESTALE: it is gone */
 	SESSION_PUT, /* id, name, meta, size, generation (lease, or 0); so many bytes follow in the
 			same packet -> slot, generation: it is complete; -ERESTART: CREATE it */
 	SESSION_CANCEL,	   /* generation: seq of a request of this client that waits (GET, WAIT,

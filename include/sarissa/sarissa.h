@@ -38,11 +38,10 @@
  *
  * Restarts. When control is killed and started again, the next call reconnects by itself, and waits
  * go on with the rest of their time. Meanwhile objects that are complete on this node are still
- * found. Buffers stay valid and in use. Objects under creation are lost: sar_publish and sar_seal
- * return SAR_E_DELETED, and sar_abort gives the buffer back. A put of the caller's memory is made
- * again by itself; sar_put_from returns SAR_E_DELETED. When the dataplane died at the same time,
- * the node's store is lost. Buffers then stay readable; a wait for more of their bytes returns
- * SAR_E_RESTARTED.
+ * found. Buffers stay valid and in use; objects under creation can be published and sealed as
+ * before. When the dataplane died at the same time, the node's store is lost. Buffers then stay
+ * readable; a wait for more of their bytes returns SAR_E_RESTARTED, and a creation returns
+ * SAR_E_DELETED.
  */
 #ifndef SARISSA_H
 #define SARISSA_H

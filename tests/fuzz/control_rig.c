@@ -148,13 +148,13 @@ static bool rig_old_clients(void *arg)
 	return r->old_clients;
 }
 
-/* Some cannot be had. */
-static int rig_memory(void *arg, uint32_t slot, uint64_t bytes)
+/* Some cannot be had, and some were not brought. */
+static int rig_memory(void *arg, uint32_t slot, uint64_t bytes, bool brought)
 {
 	struct rig *r = arg;
 
 	CHECK(slot < RIG_TABLE_SLOTS && !r->memory[slot] && bytes <= RIG_STORE_BYTES);
-	if (slot % 4 == 3)
+	if (slot % 4 == 3 || (brought && bytes % 2))
 		return -ENOMEM;
 	r->memory[slot] = true;
 	return 0;

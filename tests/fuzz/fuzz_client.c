@@ -270,6 +270,7 @@ static void run_calls(struct input *in, int fd)
 	INPUT_MUST(mux_init(&s.mux, fd, give_back, &s) == 0);
 	pthread_mutex_init(&s.joining, NULL);
 	pthread_mutex_init(&s.reduces.lock, NULL);
+	pthread_mutex_init(&s.kept.lock, NULL);
 	s.map = (struct map){.store = rig.store,
 			     .store_bytes = STORE_BYTES,
 			     .table = rig.table,
@@ -288,6 +289,7 @@ static void run_calls(struct input *in, int fd)
 		sar_abort(&s, &b[i]);
 	}
 	mux_fini(&s.mux);
+	kept_fini(&s.kept);
 	reduces_fini(&s.reduces);
 }
 

@@ -18,7 +18,7 @@ os.setuid(65534)
 RAW = f"VERSION = {VERSION}\n" + '''
 import collections, mmap, os, socket, struct
 MAGIC = 0x53534553
-ATTACH, CREATE, PUBLISH, SEAL, LEAVE = 1, 2, 3, 4, 24
+ATTACH, CREATE, PUBLISH, SEAL, RESUME, LEAVE = 1, 2, 3, 4, 14, 25
 NAME_BYTES = 256
 META_BYTES = 136 # a byte, 128 and the padding of the struct
 REDUCTION = struct.Struct("=IIIIIIq") # op, dtype, num, count, min, reserved, deadline_ns

@@ -19,8 +19,8 @@ interpreter runs on while a call waits; Ctrl-C ends every call within a second, 
 not answer: what was being made is given up. After fork a child opens its own.
 
 close() may be called while other threads wait: they get sarissa.Closed. When the node's control
-process is killed and started again, calls go on there by themselves, and views stay as they are. Only
-what a writer was making is lost: it fails with sarissa.Deleted, and is to be created again.
+process is killed and started again nothing is to be done: calls go on there by themselves, views
+and writers stay as they are.
 
 numpy is needed for arrays only."""
 

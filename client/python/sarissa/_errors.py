@@ -68,8 +68,8 @@ class NameTooLong(Error, ValueError):
 
 
 class Deleted(Error):
-    """The object was deleted or evicted, its writer gave it up, or control was started again while it was made
-    (ESTALE). Of a lease or a member of a group: it has ended."""
+    """The object was deleted or evicted, or its writer gave it up (ESTALE). Of a lease or a member of a group: it has
+    ended."""
 
 
 class Lost(Error):

@@ -15,7 +15,7 @@ from . import _arrays, _objects, _sarissa
 from . import _results as results
 from ._arrays import Given, Meaning
 from ._connections import VIEWS_MAX
-from ._errors import ClockAhead, Deleted, Error, Exists, NotFound, OutOfRange, PartialError
+from ._errors import ClockAhead, Error, Exists, NotFound, OutOfRange, PartialError
 from ._names import DTYPES, FOREVER, Name, dtype_of, op_of, timeout_ns, unsigned
 from ._results import Holder, Info, Member, Shape
 from ._streams import Writer
@@ -96,16 +96,15 @@ def _put_array(name: Name, given: Given) -> Steps[None]:
 
 
 def _filled(name: Name, size: int, meta: Optional[bytes], fill: Callable[[memoryview], None]) -> Steps[bool]:
-    """Copies once, into the store. False: a put has to compare with another object of that name, or to begin again, as
-    control was started again."""
+    """Copies once, into the store. False: there is an object of that name, and a put has to compare."""
     try:
         creation = yield Step("create", (name, size, meta), 1)
-        with Writer(creation, size) as writer:
-            assert writer.data is not None
-            fill(writer.data)
-            yield Step(writer.seal)
-    except (Deleted, Exists):
+    except Exists:
         return False
+    with Writer(creation, size) as writer:
+        assert writer.data is not None
+        fill(writer.data)
+        yield Step(writer.seal)
     return True
 
 

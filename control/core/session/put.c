@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requests by which a client makes an object: CREATE, PUT, PUBLISH, SEAL, ABORT. A put
+ * The requests by which a client makes an object: CREATE, PUT, RESUME, PUBLISH, SEAL, ABORT. A put
  * begins here in control: the store makes the slot, and the shard owner agrees to the id (HAVE).
  * create_wait.c keeps a CREATE that waits for room, seal.c a SEAL that waits for the owner. Called
  * by sessions.c with checked requests. It must not know workers.
@@ -80,9 +80,9 @@ static int session_insert(struct control *c, struct session *s, const struct obj
 
 	if (error)
 		return error;
-	objects_set_creator(c, *slot, s->client.process);
+	objects_set_creator(c, *slot, &s->client);
 	if (s->client.staged)
-		error = staging_start(c, s, *slot, why);
+		error = staging_start(c, s, *slot, false, why);
 	if (error)
 		objects_kill(c, *slot, "");
 	else
@@ -246,6 +246,117 @@ static bool session_created(struct control *c, struct call *call, const struct m
 	return false;
 }
 
+/* Whether the slot has an object that this client was creating at an earlier control process, and
+ * that no session has resumed yet. */
+static bool session_left_behind(struct control *c, const struct session *s, uint32_t slot)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	const struct object *o = objects_at(c, slot);
+	const struct object_note *note = &c->private->note[slot];
+
+	return image->state == OBJECT_CREATING && o->unclaimed && s->client.process != 0 &&
+	       note->process == s->client.process && note->user == s->client.user &&
+	       note->birth == s->client.birth;
+}
+
+bool session_left_staged(struct control *c, const struct session *s)
+{
+	list_each(l, after, &c->store->objects.unclaimed)
+	{
+		uint32_t slot = objects_slot(c, list_item(l, struct object, of_session));
+
+		if (c->table->slot[slot].flags & OBJECT_FLAG_STAGED &&
+		    session_left_behind(c, s, slot))
+			return true;
+	}
+	return false;
+}
+
+bool control_session_brings(struct control *c, uint32_t number)
+{
+	const struct session *s = sessions_at(c, number);
+
+	return s && s->brings;
+}
+
+/* No connection of that process may bring private staging buffers any more. */
+static void session_bring_no_more(struct control *c, const struct control_client *who)
+{
+	for (uint32_t i = 0; i < c->session->sessions.pool.fresh; i++) {
+		struct session *s = sessions_at(c, i);
+
+		if (s && s->client.process == who->process && s->client.user == who->user &&
+		    s->client.birth == who->birth)
+			s->brings = false;
+	}
+}
+
+void sessions_forfeit(struct control *c, uint32_t number)
+{
+	const struct session *s = sessions_at(c, number);
+
+	list_each(l, after, &c->store->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+		uint32_t slot = objects_slot(c, o);
+
+		if (!s || !session_left_behind(c, s, slot))
+			continue;
+		objects_claim(o);
+		announce_abandon(c, slot, "its creator has brought something else");
+	}
+	if (s)
+		session_bring_no_more(c, &s->client);
+}
+
+/* Whether the request has brought the memory that the creation needs; otherwise the client is
+ * answered. */
+static bool session_has_memory(struct control *c, struct session *s,
+			       const struct session_request *r, uint32_t slot)
+{
+	struct text why;
+	int error = 0;
+
+	if ((s->client.staged || c->table->slot[slot].flags & OBJECT_FLAG_STAGED) &&
+	    !objects_at(c, slot)->creation)
+		error = staging_start(c, s, slot, false, &why);
+	if (error)
+		reply_error(c, s, r->op, r->seq, error, why.bytes);
+	return error == 0;
+}
+
+/* A CREATE that the client sent to an earlier control process before: that may have made the slot,
+ * or even have answered. Returns false when the slot has another object. */
+static bool session_create_repeated(struct control *c, struct session *s,
+				    const struct session_request *r, uint32_t slot)
+{
+	const struct object_slot *image = &c->table->slot[slot];
+	struct object *o = objects_at(c, slot);
+	struct wait *w;
+
+	if (!(r->flags & SESSION_FLAG_RETRY) || r->pin == SESSION_PIN_NONE ||
+	    image->size != r->size || image->watermark != 0)
+		return false;
+	if (o->creator == s && atomic_load(&s->pins[r->pin]) == pin_make(slot, image->generation)) {
+		if (session_has_memory(c, s, r, slot))
+			reply_place(c, s, r->op, r->seq, r->pin, slot);
+		return true;
+	}
+	if (!session_left_behind(c, s, slot))
+		return false;
+	w = waits_start(c, s, r);
+	if (!w)
+		return true;
+	objects_claim(o);
+	if (session_has_memory(c, s, r, slot)) {
+		session_create_ask(c, w, slot);
+		return true;
+	}
+	waits_free(c, w);
+	announce_abandon(c, slot, "its creator has no memory to write it in");
+	return true;
+}
+
 void session_create(struct control *c, struct session *s, const struct session_request *r)
 {
 	uint32_t slot = slots_find(c, &r->id);
@@ -254,7 +365,8 @@ void session_create(struct control *c, struct session *s, const struct session_r
 	int error;
 
 	if (slot != TABLE_SLOT_NONE) {
-		session_exists(c, s, r, slot);
+		if (!session_create_repeated(c, s, r, slot))
+			session_exists(c, s, r, slot);
 		return;
 	}
 	if (!session_lease_may(c, s, r))
@@ -331,6 +443,28 @@ void session_put(struct control *c, struct session *s, const struct session_requ
 	session_create_ask(c, w, slot);
 }
 
+void session_resume(struct control *c, struct session *s, const struct session_request *r)
+{
+	uint64_t word = r->pin == SESSION_PIN_NONE ? 0 : atomic_load(&s->pins[r->pin]);
+	uint32_t slot = (uint32_t)word - 1;
+	struct object *o;
+	struct text why;
+
+	if (slot >= c->table->slots || pin_make(slot, c->table->slot[slot].generation) != word ||
+	    !session_left_behind(c, s, slot)) {
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "no such object is being created by this process: create it again");
+		return;
+	}
+	o = objects_at(c, slot);
+	objects_claim(o);
+	session_creates(s, o);
+	if (c->table->slot[slot].flags & OBJECT_FLAG_STAGED)
+		staging_start(c, s, slot, true, &why); /* else what follows says so */
+	announce_object(c, slot);
+	reply_place(c, s, r->op, r->seq, r->pin, slot);
+}
+
 /* The object that the session creates in this slot, or NULL and the client is answered. */
 static struct object *session_creating(struct control *c, struct session *s,
 				       const struct session_request *r)
@@ -349,8 +483,8 @@ static struct object *session_creating(struct control *c, struct session *s,
 			    "the object is not being created by this client: it may be sealed");
 	else
 		reply_error(c, s, r->op, r->seq, -ESTALE,
-			    "the object was deleted, or control was started again, while it was "
-			    "created: create it again");
+			    "the object was deleted while it was created, or control was started "
+			    "again and could not keep it: create it again");
 	return NULL;
 }
 

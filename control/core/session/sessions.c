@@ -60,6 +60,7 @@ int control_session_client(struct control *c, uint32_t number, const struct cont
 	}
 	s->user->waiting += s->waiting;
 	s->client = *who;
+	s->brings = session_left_staged(c, s);
 	return 0;
 }
 
@@ -114,6 +115,7 @@ static void session_attach(struct control *c, struct session *s, const struct se
 	reply.store_bytes = c->table->store_bytes;
 	reply.table_bytes = object_table_bytes(c->table->slots);
 	reply.generation = c->table->control_epoch;
+	reply.flags = s->brings ? SESSION_FLAG_BRING : 0;
 	s->attached = true;
 	reply_send(c, s, &reply);
 }
@@ -219,16 +221,17 @@ static void session_leave(struct control *c, struct session *s, const struct ses
 typedef void session_handler(struct control *c, struct session *s, const struct session_request *r);
 
 static session_handler *const session_handlers[SESSION_OPS] = {
-	[SESSION_ATTACH] = session_attach,	 [SESSION_CREATE] = session_create,
-	[SESSION_PUBLISH] = session_publish,	 [SESSION_SEAL] = session_seal,
-	[SESSION_ABORT] = session_abort,	 [SESSION_GET] = session_get,
-	[SESSION_WAIT] = session_wait,		 [SESSION_DELETE] = session_delete,
-	[SESSION_STAT] = session_stat,		 [SESSION_LIST] = session_list,
-	[SESSION_STATUS] = session_status,	 [SESSION_REDUCED] = session_reduced,
-	[SESSION_CANCEL] = session_cancel,	 [SESSION_LEASE] = session_lease,
-	[SESSION_LEASE_END] = session_lease_end, [SESSION_HOLD] = session_hold,
-	[SESSION_RELEASE] = session_release,	 [SESSION_EXPIRE] = session_expire,
-	[SESSION_WATCH] = session_watch,	 [SESSION_LEAVE] = session_leave,
+	[SESSION_ATTACH] = session_attach,   [SESSION_CREATE] = session_create,
+	[SESSION_PUBLISH] = session_publish, [SESSION_SEAL] = session_seal,
+	[SESSION_ABORT] = session_abort,     [SESSION_GET] = session_get,
+	[SESSION_WAIT] = session_wait,	     [SESSION_DELETE] = session_delete,
+	[SESSION_STAT] = session_stat,	     [SESSION_LIST] = session_list,
+	[SESSION_STATUS] = session_status,   [SESSION_REDUCED] = session_reduced,
+	[SESSION_RESUME] = session_resume,   [SESSION_CANCEL] = session_cancel,
+	[SESSION_LEASE] = session_lease,     [SESSION_LEASE_END] = session_lease_end,
+	[SESSION_HOLD] = session_hold,	     [SESSION_RELEASE] = session_release,
+	[SESSION_EXPIRE] = session_expire,   [SESSION_WATCH] = session_watch,
+	[SESSION_LEAVE] = session_leave,
 };
 
 static bool sessions_other_version(struct control *c, struct session *s,

@@ -32,6 +32,7 @@ struct session {
 	struct list leases;	/* struct lease_use.of_session */
 	struct list members;	/* of groups: struct agent_member.of_session */
 	bool attached;
+	bool brings; /* control_session_brings */
 	struct control_client client;
 	struct user *user; /* NULL: the client is unknown */
 };
@@ -116,11 +117,12 @@ void sessions_carve(struct sessions *s, struct arena *a, const struct control_co
 /* The open session of that number, or NULL. */
 struct session *sessions_at(struct control *c, uint32_t number);
 
-/* The work of control_session_close, _request and _writable. Return whether there was anything
- * to do. */
+/* The work of control_session_close, _request, _writable and _forfeit. Return whether there was
+ * anything to do. */
 bool sessions_close(struct control *c, uint32_t number);
 bool sessions_request(struct control *c, uint32_t number, const void *bytes, size_t length);
 bool sessions_writable(struct control *c, uint32_t number);
+void sessions_forfeit(struct control *c, uint32_t number);
 
 /* waits.c */
 struct wait *waits_start(struct control *c, struct session *s, const struct session_request *r);
@@ -164,6 +166,7 @@ bool session_create_retry(struct control *c, struct wait *w, const struct sessio
 void session_publish(struct control *c, struct session *s, const struct session_request *r);
 void session_seal(struct control *c, struct session *s, const struct session_request *r);
 void session_abort(struct control *c, struct session *s, const struct session_request *r);
+void session_resume(struct control *c, struct session *s, const struct session_request *r);
 void session_get(struct control *c, struct session *s, const struct session_request *r);
 void session_wait(struct control *c, struct session *s, const struct session_request *r);
 /* excerpt.c; ranges: r->size bytes, valid during the call */
@@ -217,6 +220,8 @@ void session_watch_resume(struct control *c, struct wait *w);
 void session_watch_view(struct control *c);
 /* The session's queue has room again. */
 void session_list_resume(struct control *c, struct session *s);
+/* Whether the client has a private staging buffer of an earlier control that was not resumed. */
+bool session_left_staged(struct control *c, const struct session *s);
 /* stat.c */
 void session_stat_carve(struct sessions *s, struct arena *a);
 /* STAT of another node: how far the copy here is. */

@@ -25,7 +25,8 @@ static int staging_refused(int error, struct text *why)
 	return error == -EDQUOT ? -EMFILE : error;
 }
 
-int staging_start(struct control *c, struct session *s, uint32_t slot, struct text *why)
+int staging_start(struct control *c, struct session *s, uint32_t slot, bool brought,
+		  struct text *why)
 {
 	bool greedy = s->user->staged_count >= c->config.creations_user_max;
 	struct creation *k = greedy ? NULL : pool_take(&c->session->creations.pool);
@@ -33,12 +34,12 @@ int staging_start(struct control *c, struct session *s, uint32_t slot, struct te
 	int error = greedy ? -EDQUOT : -EMFILE;
 
 	if (k)
-		error = c->ops.memory(c->ops.arg, slot, c->table->slot[slot].size);
+		error = c->ops.memory(c->ops.arg, slot, c->table->slot[slot].size, brought);
 	if (error) {
 		if (k)
 			pool_give(&c->session->creations.pool, k);
-		c->counters.creations_refused++;
-		c->counters.creations_greedy += greedy;
+		c->counters.creations_refused += !brought;
+		c->counters.creations_greedy += greedy && !brought;
 		return staging_refused(error, why);
 	}
 	k->session = s;
@@ -69,6 +70,12 @@ void staging_await(struct control *c, struct session *s, const struct session_re
 	struct creation *k = o->creation;
 	struct wait *w;
 
+	if (!k) {
+		reply_error(c, s, r->op, r->seq, -ESTALE,
+			    "control was started again and has not been brought what was written: "
+			    "create it again");
+		return;
+	}
 	w = waits_start(c, s, r);
 	if (!w)
 		return;

@@ -6,7 +6,7 @@
  * writes change nothing. Called by put.c and control.c.
  *
  * A creation begins with the object's slot (OBJECT_FLAG_STAGED), and ends with its seal or its
- * death.
+ * death. At another control it has no memory until the client brings it with RESUME.
  */
 #ifndef SARISSA_CONTROL_CORE_SESSION_STAGING_H
 #define SARISSA_CONTROL_CORE_SESSION_STAGING_H
@@ -35,8 +35,10 @@ struct creations {
 };
 
 void staging_carve(struct creations *all, struct arena *a, const struct control_config *config);
-/* Begins the creation of the object in slot, in new memory. 0, or -errno and the text. */
-int staging_start(struct control *c, struct session *s, uint32_t slot, struct text *why);
+/* Begins the creation of the object in slot, in new memory or (brought) in memory that came with
+ * the request. 0, or -errno and the text. */
+int staging_start(struct control *c, struct session *s, uint32_t slot, bool brought,
+		  struct text *why);
 void staging_end(struct control *c, struct object *o);
 /* A valid PUBLISH or SEAL: it is answered when the bytes before watermark are in the store. */
 void staging_await(struct control *c, struct session *s, const struct session_request *r,

@@ -130,12 +130,32 @@ bool objects_pinned(struct control *c, uint32_t slot)
 	return objects_in_use(c, objects_at(c, slot));
 }
 
+void objects_claim(struct object *o)
+{
+	o->unclaimed = false;
+	list_remove(&o->of_session);
+}
+
+/* Aborts the unclaimed objects: their creators will not come back. */
+static void objects_give_up_unclaimed(struct control *c)
+{
+	list_each(l, after, &c->store->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+
+		objects_claim(o);
+		announce_abandon(c, objects_slot(c, o), "its creator has gone: get it again");
+	}
+}
+
 static void objects_reap_later(struct control *c);
 
 static void objects_reap_fire(struct control *c, struct timer *t)
 {
 	if (c->store->objects.old_clients)
 		c->store->objects.old_clients = c->ops.old_clients(c->ops.arg);
+	if (!c->store->objects.old_clients)
+		objects_give_up_unclaimed(c);
 	objects_reap(c);
 }
 
@@ -159,6 +179,8 @@ void objects_reap(struct control *c)
 	struct objects *os = &c->store->objects;
 	uint32_t looks = os->zombie_count < LOOKS_MAX ? os->zombie_count : LOOKS_MAX;
 
+	if (!list_empty(&os->unclaimed))
+		objects_reap_later(c);
 	if (list_empty(&os->zombies))
 		return;
 	objects_scan_pins(c);
@@ -442,10 +464,17 @@ uint64_t objects_bytes(const struct control *c, uint32_t slot)
 	return c->table->slot[slot].size + c->table->slot[slot].meta_bytes;
 }
 
-void objects_set_creator(struct control *c, uint32_t slot, uint32_t process)
+void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who)
 {
+	struct object_note *note = &c->private->note[slot];
+
 	crash_point();
-	c->private->note[slot].process = process;
+	note->birth = who->birth;
+	note->user = who->user;
+	atomic_signal_fence(memory_order_release); /* this process may be killed: the record is
+						      valid before it is named */
+	crash_point();
+	note->process = who->process;
 }
 
 /* The place and the slot of a new object. */

@@ -31,7 +31,7 @@ struct object {			/* one per slot; the part that clients do not see */
 	struct list link;	/* SEALED and evictable: on lru, else on spills.kept; ZOMBIE: on
 				 * zombies */
 	struct list restore;	/* SPILLED: on spills.wanted */
-	struct list of_session; /* CREATING: of its creator */
+	struct list of_session; /* CREATING: of its creator, or objects.unclaimed */
 	struct list waits;	/* struct await.link */
 	struct list serves;	/* struct serve.of_object */
 	struct list mirrors;	/* struct stage.mirror */
@@ -62,6 +62,8 @@ struct object {			/* one per slot; the part that clients do not see */
 	bool spilling; /* being written to a file */
 	bool restoring; /* SPILLED: being read */
 	bool fileless;	/* SPILLED: a new control has found that its file is damaged or gone */
+	bool unclaimed; /* CREATING: its creator, a client of an earlier control process, has not
+			 * reconnected yet */
 };
 
 /* So long nobody looks again whether what is evictable would be room enough. */
@@ -77,6 +79,7 @@ struct objects {
 	struct list lru;	 /* oldest first */
 	struct list zombies;
 	struct announcer announcer;
+	struct list unclaimed;
 	struct list late; /* came with an answer of the directory: announced later */
 	struct timer reap, later, replica_timer;
 	uint32_t replica_sweep; /* next slot of a look for pinned replicas */
@@ -97,6 +100,8 @@ void objects_carve(struct objects *o, struct arena *a, const struct control_conf
  * still live, their creations wait for them to reconnect, fetches continue, and the rest becomes
  * zombies; without such clients all of that is freed. 0 or -EPROTO. */
 int recovery_attach(struct control *c);
+/* The creator of an unclaimed object has come back. */
+void objects_claim(struct object *o);
 
 struct object *objects_at(struct control *c, uint32_t slot);
 uint32_t objects_slot(struct control *c, const struct object *o);
@@ -122,8 +127,9 @@ uint64_t objects_bytes(const struct control *c, uint32_t slot);
 /* Only the word that readers see. */
 void objects_set_state(struct control *c, uint32_t slot, enum object_state state);
 
-/* Records in the table that a client creates the object, for a later control process. */
-void objects_set_creator(struct control *c, uint32_t slot, uint32_t process);
+/* Records the creator of an object in the table, for a later control process. */
+struct control_client;
+void objects_set_creator(struct control *c, uint32_t slot, const struct control_client *who);
 /* A client writes it in a private staging buffer. */
 void objects_set_staged(struct control *c, uint32_t slot);
 

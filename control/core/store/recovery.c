@@ -59,6 +59,7 @@ static void recovery_reset(struct control *c)
 	list_init(&o->lru);
 	list_init(&o->zombies);
 	list_init(&o->late);
+	list_init(&o->unclaimed);
 	spill_init(c);
 	slots_reset(c);
 	texts_reset(c);
@@ -175,6 +176,9 @@ static void recovery_keep(struct control *c, uint32_t slot, uint32_t range)
 							   : &c->store->objects.lru,
 			    &o->link);
 		replica_watch(c);
+	} else if (s->state == OBJECT_CREATING && c->private->note[slot].process != 0) {
+		o->unclaimed = true;
+		list_append(&c->store->objects.unclaimed, &o->of_session);
 	} else if (s->state != OBJECT_FETCHING || !wiring_adopt(c, slot)) {
 		recovery_entomb(c, slot);
 	}

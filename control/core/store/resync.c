@@ -56,6 +56,20 @@ static bool resync_acked(struct control *c, struct call *call, const struct mess
 	return false; /* no answer: the connection was lost, and all is announced again */
 }
 
+/* Whether a creator may come back for an object of that node's shard. Then the object is announced;
+ * until then the owner must not take it for gone. */
+static bool resync_unclaimed(struct control *c, const struct node *n)
+{
+	list_each(l, after, &c->store->objects.unclaimed)
+	{
+		struct object *o = list_item(l, struct object, of_session);
+
+		if (ownership_shard(c, &c->table->slot[objects_slot(c, o)].id) == n)
+			return true;
+	}
+	return false;
+}
+
 /* How much ANNOUNCED may say to a node while older HAVEs to it are unanswered. They may be of
  * objects that were announced in an earlier epoch; and one that found no message slot is sent again
  * after the ANNOUNCED. */
@@ -102,7 +116,7 @@ static bool resync_send(struct control *c, struct node *n)
 
 	if (known && n->acked_view == view)
 		return true;
-	if (c->store->reconcile.sending >= RECONCILE_SENDING_MAX)
+	if (c->store->reconcile.sending >= RECONCILE_SENDING_MAX || resync_unclaimed(c, n))
 		return false;
 	may = resync_may(c, n);
 	if (may == RECONCILE_NOTHING || (may == RECONCILE_VIEW && n->acked_view == view))

@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import time
+from pathlib import Path
 
 import netlib
 from netlib import ROOT, Cluster, Task, nodes, own_status, process
@@ -184,23 +185,163 @@ writer.data[:6 << 20] = b"h" * (6 << 20)
 writer.publish(5 << 20)
 step("half")
 writer.data[6 << 20:] = b"H" * (4 << 20)
-try:
-  writer.seal()
-except sarissa.Error as error:
-  say(str(error))
-node.put("half", b"H" * (4 << 20))
-assert bytes(node.get("half", raw=True)) == b"H" * (4 << 20)
+writer.seal()
+assert bytes(node.get("half")) == b"h" * (6 << 20) + b"H" * (4 << 20)
 say("whole")
 """
 
 
-def it_ends_with_its_control():
+def another_control_goes_on_with_it():
     with come_to(HALF, "half") as (cluster, task):
+        for options in ([], ["--creators", "shared"], ["--creators", "private"]):
+            another_control(cluster, *options)
+        task.go_on()
+        task.expect("whole")
+
+
+# Of two one is deleted, and it does not know that yet when it brings the memory of both.
+TWO = NOBODY + """
+kept, deleted = [node.create(name, 1 << 20) for name in ("kept", "deleted")]
+kept.data[:] = b"k" * (1 << 20)
+kept.publish(1 << 19)
+step("made")
+kept.seal()
+assert bytes(node.get("kept")) == b"k" * (1 << 20)
+say("whole")
+"""
+
+
+def one_of_two_is_deleted_before():
+    with come_to(TWO, "made") as (cluster, task):
+        cluster.must(0, "sarissa", "rm", "deleted")
         another_control(cluster)
         task.go_on()
-        told = task.heard()
-        assert "control was started again, while it was created: create it again" in told, told
         task.expect("whole")
+        told = cluster.must(0, "sarissa", "status", "--counters")
+        assert "clients_strange" not in told, "it was disconnected"
+
+
+# Instead of the memory that it had; the old table stays open, or control would not wait for us.
+OTHERS = RAW + NOBODY + """
+def memory(size, seals):
+  fd = os.memfd_create("other", os.MFD_ALLOW_SEALING)
+  os.ftruncate(fd, size)
+  fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+  return fd
+
+def attach():
+  s = raw_connect()
+  pins = mmap.mmap(raw_ask(s, ATTACH).fds[2], 8192)
+  pins[:] = mmap.mmap(attached.fds[2], 8192)[:]
+  return s
+
+import fcntl
+sealed = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+before = raw_connect()
+attached = raw_ask(before, ATTACH)
+others = [memory(4096, sealed), memory(2 << 20, 0), memory(2 << 20, fcntl.F_SEAL_GROW)]
+for i in range(len(others)):
+  made = raw_ask(before, CREATE, b"brought  object" + bytes([i]), size=2 << 20, pin=i)
+  assert made.status == 0, made
+step("made")
+after = attach()
+for i, fd in enumerate(others):
+  there = raw_ask(after, RESUME, pin=i, along=[fd])
+  assert there.status == 0, there
+  for op in (PUBLISH, SEAL):
+    told = raw_ask(after, op, slot=there.slot, generation=there.generation, watermark=1)
+    assert told.status == -errno.ESTALE, told
+for fd in attached.fds:
+  os.close(fd)
+after.close()
+before.close()
+say("not taken")
+"""
+
+
+# What is not one piece of memory ends the connection, and costs what it was creating.
+STRANGE = OTHERS[:OTHERS.index("sealed")] + """
+pipe, maps = os.pipe()[0], os.open("/proc/self/maps", os.O_RDONLY)
+two = [os.memfd_create("one"), os.memfd_create("two")]
+along = [[pipe], [maps], [socket.socket().detach()], two][KIND]
+before = raw_connect()
+attached = raw_ask(before, ATTACH)
+made = raw_ask(before, CREATE, b"strange  object" + bytes([KIND]), size=2 << 20, pin=0)
+assert made.status == 0, made
+step("made")
+s = attach()
+socket.send_fds(s, [raw_request(RESUME, pin=0)], along)
+assert raw_ended(s), "it was answered"
+assert raw_ask(attach(), RESUME, pin=0).status == -errno.ESTALE, "it was still there"
+say("not taken")
+"""
+
+
+def it_brings_another_control_something_else(through=()):
+    with come_to(OTHERS, "made") as (cluster, task):
+        tasks = [task, *(Task(cluster, 0, f"KIND = {kind}\n" + STRANGE) for kind in range(4))]
+        for strange in tasks[1:]:
+            strange.expect("made")
+        another_control(cluster, through=through)
+        before = descriptors(cluster)
+        for one in tasks:
+            one.go_on()
+            one.expect("not taken")
+        for strange in tasks[1:]:
+            strange.end()
+        check_nothing_is_left(cluster, before)
+
+
+def the_same_before_linux_6_16():
+    it_brings_another_control_something_else(OLDER_KERNEL)
+
+
+# It leaves a process behind that keeps the table, so that control waits for the creator.
+LEAVES = RAW + """
+s = raw_connect()
+raw_ask(s, ATTACH)
+made = raw_ask(s, CREATE, b"left by the dead", size=100, pin=0)
+kept = os.fork()
+if kept == 0:
+  time.sleep(60)
+  os._exit(0)
+say(f"{kept} {(made.generation & 0xffffffff) << 32 | made.slot + 1}")
+sys.stdin.readline()
+"""
+
+RESUMES = RAW + """
+s = raw_connect()
+mmap.mmap(raw_ask(s, ATTACH).fds[2], 8192)[:8] = struct.pack("=Q", {})
+say(str(raw_ask(s, RESUME, pin=0).status))
+"""
+
+
+def with_number(cluster, wanted, code):
+    """A task whose process has this number."""
+    last = Path("/proc/sys/kernel/ns_last_pid")
+    if not last.exists():
+        raise netlib.Skip("this kernel does not let the next process number be chosen")
+    for _ in range(100):
+        last.write_text(str(wanted - 1))
+        task = Task(cluster, 0, code)
+        if task.child.pid == wanted:
+            return task
+        task.kill()
+    raise netlib.Skip(f"process number {wanted} is taken")
+
+
+def its_number_is_anothers():
+    netlib.need_daemons()
+    with Cluster(1, "--store", 64) as cluster:
+        creator = Task(cluster, 0, LEAVES)
+        kept, word = map(int, creator.heard().split())
+        another_control(cluster)
+        creator.kill()
+        namesake = with_number(cluster, creator.child.pid, RESUMES.format(word))
+        assert int(namesake.heard()) == -errno.ESTALE, "it was given what another created"
+        namesake.end()
+        process.end(kept)
+        check_nothing_is_left(cluster, descriptors(cluster))
 
 
 SEALS = NOBODY + """
@@ -309,11 +450,11 @@ try:
 except OSError as e:
   say("an older kernel" if e.errno == errno.ENOPROTOOPT else str(e))
 try:
-  raw_ask(s, PUBLISH, along=[0])
+  raw_ask(s, RESUME, pin=0, along=[0])
   say("sent")
 except PermissionError:
   say("not sent")
-say(str(raw_ask(s, PUBLISH).status))
+say(str(raw_ask(s, RESUME, pin=0).status))
 """
 
 
@@ -323,7 +464,7 @@ def it_sends_what_nobody_asked_for():
         task = Task(cluster, 0, UNCLAIMED)
         told = task.heard(), task.heard()
         assert told in (("can be refused", "not sent"), ("an older kernel", "sent")), told
-        assert int(task.heard()) < 0, "it published nothing"
+        assert int(task.heard()) < 0, "nothing to resume, and it was"
         task.end()
         cluster.check_daemons()
 
@@ -399,13 +540,14 @@ def the_operator_decides():
                 told[how, user != ""] = task.heard()
                 task.end()
         done = cluster.run(0, nodes.binary("control"), "--nodes", "10.0.0.1", "--creators", "some")
-        assert done.returncode == 2 and "takes shared, auto or private" in done.stderr, done.stderr
+        assert done.returncode == 2 and "not shared, auto or private" in done.stderr, done.stderr
     assert told == {("auto", False): "store", ("auto", True): "apart",
                     ("shared", False): "store", ("shared", True): "store",
                     ("private", False): "apart", ("private", True): "apart"}, told
 
 
-netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, it_ends_with_its_control,
-           what_lingers_holds_nobody_up, it_is_killed_while_control_copies,
+netlib.run(it_puts_gets_and_streams, rubbish_in_what_it_was_given, another_control_goes_on_with_it,
+           one_of_two_is_deleted_before, it_brings_another_control_something_else, the_same_before_linux_6_16,
+           its_number_is_anothers, what_lingers_holds_nobody_up, it_is_killed_while_control_copies,
            too_many_at_a_time, one_user_takes_all_sessions, it_sends_what_nobody_asked_for,
            the_operator_decides)

@@ -89,7 +89,7 @@ static const char *books_object(struct control *c, uint32_t slot)
 	uint32_t makers;
 	switch (c->table->slot[slot].state) {
 	case OBJECT_CREATING:
-		makers = (o->creator != NULL) + (o->participant != NULL);
+		makers = (o->creator != NULL) + (o->participant != NULL) + o->unclaimed;
 		if (makers > 1 || (makers == 0 && list_empty(&o->waits)))
 			return "an object that nobody makes, or two";
 		break;
@@ -98,7 +98,7 @@ static const char *books_object(struct control *c, uint32_t slot)
 			return "an object that arrives without a fetch";
 		break;
 	case OBJECT_SEALED:
-		if (o->creator || o->participant || o->fetch)
+		if (o->creator || o->participant || o->fetch || o->unclaimed)
 			return "a complete object that is still being made";
 		break;
 	case OBJECT_ZOMBIE:

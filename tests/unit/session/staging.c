@@ -274,28 +274,145 @@ static void as_many_as_there_is_room_for(void **state)
 	world_free(w);
 }
 
-/* Control is killed in the middle of a copy: the object and its memory go. */
-static void it_ends_with_its_control(void **state)
+static struct writer come_back(struct writer k, uint64_t pin)
 {
-	struct writer k = begin(1);
+	k.session = open_staged(k.w);
+	k.w->node[0].pins[k.session][PIN] = pin;
+	return k;
+}
+
+/* Control is killed in the middle of a copy, or before its client has the answer to CREATE. */
+static struct writer restart(struct writer k)
+{
 	uint64_t pin = k.w->node[0].pins[k.session][PIN];
 
-	k.w->hold_copies = true;
-	tell(&k, SESSION_SEAL, 0);
-	assert_true(turn(&k));
-	k.w->hold_copies = false;
 	k.w->old_clients = true;
 	world_kill_control(k.w, 0);
 	world_start_control(k.w, 0);
 	world_run(k.w, WORLD_SECOND);
-	k.session = open_staged(k.w);
-	k.w->node[0].pins[k.session][PIN] = pin;
-	assert_int_equal(ask(&k, SESSION_PUBLISH, 10), -ESTALE);
-	assert_int_equal(ask(&k, SESSION_SEAL, 0), -ESTALE);
-	assert_int_equal(ask(&k, SESSION_ABORT, 0), -ESTALE);
+	return come_back(k, pin);
+}
+
+static int resume(const struct writer *k, struct world_memory *brought)
+{
+	struct session_request r = world_request(SESSION_RESUME, NULL);
+	int status;
+
+	r.pin = PIN;
+	k->w->node[0].brought = brought;
+	status = world_call(k->w, 0, k->session, &r, WHEN)->reply.status;
+	k->w->node[0].brought = NULL;
+	return status;
+}
+
+static bool brings(const struct writer *k)
+{
+	return control_session_brings(k->w->node[0].core, k->session);
+}
+
+static void another_control_goes_on_with_it(void **state)
+{
+	struct writer k = begin(2);
+
+	world_fill(k.memory->bytes, SIZE, 4);
+	k.w->hold_copies = true;
+	tell(&k, SESSION_SEAL, 0);
+	assert_true(turn(&k));
+	assert_false(brings(&k));
+	k.w->hold_copies = false;
+	k = restart(k);
+	assert_true(brings(&k));
+	assert_int_equal(resume(&k, k.memory), 0);
+	assert_true(brings(&k)); /* it was told so, and what else it has may be gone meanwhile */
+	assert_int_equal(resume(&k, k.memory), -ESTALE); /* once */
+	assert_int_equal(ask(&k, SESSION_SEAL, 0), 0);
+	assert_int_equal(world_get(k.w, 1, world_open(k.w, 1), "x", SIZE, 4, WHEN), 0);
+	check_none(k.w);
+	world_free(k.w);
+}
+
+/* What ATTACH says of it. */
+static uint16_t attach_flags(const struct writer *k)
+{
+	struct session_request r = world_request(SESSION_ATTACH, NULL);
+	struct world_reply *a = world_call(k->w, 0, k->session, &r, 0);
+
+	assert_non_null(a);
+	return a->reply.flags;
+}
+
+/* A client that brings another file may bring nothing any more, over no connection; other clients
+ * still may. */
+static void what_is_brought_instead_ends_it(void **state)
+{
+	struct writer k = begin(1);
+	struct control *c;
+	uint32_t again;
+
+	assert_int_equal(attach_flags(&k), 0);
+	k = restart(k);
+	c = k.w->node[0].core;
+	again = open_staged(k.w);
+	assert_int_equal(attach_flags(&k), SESSION_FLAG_BRING);
+	control_session_forfeit(c, world_open(k.w, 0), k.w->now_ns); /* of nobody we know */
+	assert_true(brings(&k));
+	control_session_forfeit(c, again, k.w->now_ns);
+	assert_false(brings(&k));
+	assert_false(control_session_brings(c, again));
+	assert_false(control_session_brings(c, open_staged(k.w)));
+	assert_int_equal(resume(&k, k.memory), -ESTALE);
 	k.w->node[0].pins[k.session][PIN] = 0;
 	k.w->old_clients = false;
 	check_empty(k.w);
+	world_free(k.w);
+}
+
+/* It has nothing of what was written, so it takes nothing for final. */
+static void without_its_memory_it_fails_by_name(void **state)
+{
+	struct world_memory small = {(uint8_t[10]){0}, 10};
+	struct world_memory *wrong[] = {NULL, &small};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct writer k = restart(begin(1));
+
+		assert_int_equal(resume(&k, wrong[i]), 0);
+		assert_int_equal(ask(&k, SESSION_PUBLISH, 10), -ESTALE);
+		assert_int_equal(ask(&k, SESSION_SEAL, 0), -ESTALE);
+		check_refused(k.w, 0, 0);
+		assert_int_equal(ask(&k, SESSION_ABORT, 0), 0);
+		k.w->node[0].pins[k.session][PIN] = 0;
+		k.w->old_clients = false;
+		check_empty(k.w);
+		world_free(k.w);
+	}
+}
+
+/* Its answer was lost with control: the memory as well. */
+static void an_unanswered_create_gets_other_memory(void **state)
+{
+	struct writer k = begin(1);
+	struct world_memory *first = k.memory;
+	struct session_request r = world_request(SESSION_CREATE, "x");
+
+	memset(first->bytes, 0xee, SIZE);
+	k = restart(k);
+	assert_int_equal(resume(&k, NULL), 0);
+	r.size = SIZE;
+	r.pin = PIN;
+	r.flags = SESSION_FLAG_RETRY;
+	k.w->node[0].staging_error = -ENOMEM;
+	k.object = world_call(k.w, 0, k.session, &r, WHEN)->reply;
+	assert_int_equal(k.object.status, -ENOMEM); /* and asks once more, as long as it is there */
+	k.w->node[0].staging_error = 0;
+	k.object = world_call(k.w, 0, k.session, &r, WHEN)->reply;
+	assert_int_equal(k.object.status, 0);
+	assert_int_equal(k.object.flags, SESSION_FLAG_STAGED);
+	k.memory = k.w->node[0].staged[k.object.slot];
+	assert_ptr_not_equal(k.memory, first);
+	world_fill(k.memory->bytes, SIZE, 5);
+	assert_int_equal(ask(&k, SESSION_SEAL, 0), 0);
+	assert_int_equal(world_get(k.w, 0, k.session, "x", SIZE, 5, WHEN), 0);
 	world_free(k.w);
 }
 
@@ -308,7 +425,10 @@ int main(void)
 		cmocka_unit_test(empty_objects),
 		cmocka_unit_test(it_ends_early),
 		cmocka_unit_test(as_many_as_there_is_room_for),
-		cmocka_unit_test(it_ends_with_its_control),
+		cmocka_unit_test(another_control_goes_on_with_it),
+		cmocka_unit_test(without_its_memory_it_fails_by_name),
+		cmocka_unit_test(what_is_brought_instead_ends_it),
+		cmocka_unit_test(an_unanswered_create_gets_other_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
