@@ -540,7 +540,7 @@ def the_operator_decides():
                 told[how, user != ""] = task.heard()
                 task.end()
         done = cluster.run(0, nodes.binary("control"), "--nodes", "10.0.0.1", "--creators", "some")
-        assert done.returncode == 2 and "not shared, auto or private" in done.stderr, done.stderr
+        assert done.returncode == 2 and "takes shared, auto or private" in done.stderr, done.stderr
     assert told == {("auto", False): "store", ("auto", True): "apart",
                     ("shared", False): "store", ("shared", True): "store",
                     ("private", False): "apart", ("private", True): "apart"}, told
