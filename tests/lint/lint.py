@@ -27,8 +27,14 @@ LINKS = (
 )
 
 
+FILE_BYTES_MAX = 2 << 20  # more is something built, or a core dump
+
+
 def check_files(names, rules_of_files=rules.ALL):
     for name in names:
+        if (ROOT / name).stat().st_size > FILE_BYTES_MAX:
+            yield f"{name}:1: more than {FILE_BYTES_MAX >> 20} MiB: nothing so large is kept in git"
+            continue
         try:
             lines = (ROOT / name).read_text().splitlines()
         except UnicodeDecodeError:
