@@ -130,7 +130,8 @@ static void do_request(struct rig *r, struct rig_input *in)
 		do_put(r, in, session, &q);
 		return;
 	}
-	if (q.op == SESSION_GET_RANGES) {
+	if (q.op == SESSION_GET_RANGES &&
+	    q.size <= SESSION_RANGES_MAX * sizeof(struct object_range)) {
 		do_ranges(r, in, session, &q);
 		return;
 	}

@@ -163,7 +163,8 @@ static bool sessions_ranges_hold(const struct session_request *r, const uint8_t 
 	uint64_t before = 0, bytes = 0;
 	struct object_range range;
 
-	if (r->size == 0 || r->size % sizeof(range) || r->pin == SESSION_PIN_NONE)
+	if (r->size == 0 || r->size > SESSION_RANGES_MAX * sizeof(range) ||
+	    r->size % sizeof(range) || r->pin == SESSION_PIN_NONE)
 		return false;
 	for (uint64_t at = 0; at < r->size; at += sizeof(range)) {
 		memcpy(&range, ranges + at, sizeof(range));

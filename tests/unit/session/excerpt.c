@@ -254,6 +254,10 @@ static void refusals(void **state)
 	struct world *w = world_new(3, 1, STORE, false);
 	uint32_t session = world_open(w, 1), writer = world_open(w, 0), seq;
 	struct session_request r = world_request(SESSION_GET_RANGES, "x");
+	struct {
+		struct session_request r;
+		struct object_range range[SESSION_RANGES_MAX + 1];
+	} none = {world_request(SESSION_GET_RANGES, "x"), {{0, 0}}};
 	struct world_reply *a;
 
 	assert_int_equal(ranges(w, session, "x", &one, 1, 0).status, -ENOENT);
@@ -264,6 +268,9 @@ static void refusals(void **state)
 	assert_int_equal(world_call(w, 1, session, &r, 0)->reply.status, -EINVAL);
 	r.size = UINT64_MAX;
 	assert_int_equal(world_call(w, 1, session, &r, 0)->reply.status, -EINVAL);
+	none.r.pin = PIN;
+	none.r.size = sizeof(none.range); /* of which none follows in the packet */
+	assert_int_equal(world_call(w, 1, session, &none.r, 0)->reply.status, -EINVAL);
 	assert_int_equal(world_put(w, 0, writer, "x", SIZE, 7), 0);
 	assert_int_equal(ranges(w, session, "x", &beyond, 1, -1).status, -ERANGE);
 	assert_int_equal(ranges(w, session, "x", &far, 1, -1).status, -ERANGE);
