@@ -40,7 +40,7 @@ static const struct option_row table_rows[] = {
 	 OPTION_SECONDS(ARGS, lease_ttl_ns, 0, OPTION_NS_MAX)},
 	{"shape", "N,...", "with --dtype: its lengths; without: one dimension",
 	 OPTION_TEXT(ARGS, shape)},
-	{"range", "OFFSET:BYTES", "so many bytes from that one on, without the rest of the object",
+	{"range", "OFFSET:BYTES", "BYTES bytes from byte OFFSET on, without the rest of the object",
 	 OPTION_TEXT(ARGS, range)},
 	{"prefix", "P", "all objects whose names begin with P", OPTION_TEXT(ARGS, prefix)},
 	{"op", "OP", "sum, prod, min, max or avg; without: sum",

@@ -176,7 +176,7 @@ static void arguments(void **state)
 	assert_int_equal(fake_pins(&c->fake), 0);
 }
 
-/* Another object with its id takes its place after a part: all bytes are of that one. */
+/* Another object with its id takes its place after a part: all bytes are of the new one. */
 static void all_bytes_are_of_one_generation(void **state)
 {
 	static uint8_t large[3000000];
