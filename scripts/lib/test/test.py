@@ -13,6 +13,7 @@
   net     real processes in network namespaces (root)
   chaos   processes killed, cables pulled, packets lost under load, from a seed (root)
   daemons a part of net and chaos, the daemons with sanitizers, whose reports fail a test (root)
+  engines Ray, PyTorch and Dask of today, where scripts/setup --engines has installed them (root)
   vm      network cards of emulated machines, with QEMU; only when it is named
 
 Beside net, chaos and daemons, lint, count, sim and fuzz run on what the cores have left over, where the
@@ -40,16 +41,16 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from lib import options, shell  # noqa: E402
+from lib import engines, options, shell  # noqa: E402
 from lib.cluster import failure, process, state  # noqa: E402
 from lib.shell import ROOT, Failure, say  # noqa: E402
 from lib.test import aside, skips, sweep  # noqa: E402
 
-SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons", "vm")
+SUITES = ("lint", "unit", "threads", "count", "sim", "fuzz", "net", "chaos", "daemons", "engines", "vm")
 NAMED_ONLY = ("vm",)  # minutes
 SANITIZED = ("unit", "sim")
 PORTS = ("af_xdp", "udp")  # which all of net and chaos is known to pass over
-CLUSTERS = ("net", "chaos", "daemons")
+CLUSTERS = ("net", "chaos", "daemons", "engines")
 ASIDE = ("lint", "count", "sim", "fuzz")  # they compute, and nothing in them has a limit of time that counts
 PATIENT = 20  # times as long may they take there
 PLAIN = {"unit": "plain"}  # the part of a sanitized suite that runs in the plain build as well
@@ -310,6 +311,8 @@ def run_suite(suite, args, score, chosen=lambda test: True):
         run_fuzz(score, args.fuzz_seconds, patience)
     elif suite == "threads":
         run_meson(suite, threads_build(), score)
+    elif suite == "engines" and not engines.is_there():
+        score.add(suite, "all", "SKIP", 0, f"skip: no engines in {engines.folder()}: scripts/setup --engines")
     elif suite in SANITIZED:
         run_meson(suite, sanitized_build(), score, patience=patience)
         if suite in PLAIN:
