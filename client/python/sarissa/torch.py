@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sarissa.torch: PyTorch on Sarissa. Importing it registers the backend "sarissa" of torch.distributed, for tensors of
+the cpu:
+
+    import sarissa.torch
+    torch.distributed.init_process_group("sarissa")
+
+Each rank uses the node of its host ($SARISSA_SOCKET, or the default one). This file only names what _torch/ has."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+
+from ._torch.errors import CollectiveError, RankDied, RanksDiffer, RanksMissing
+from ._torch.process_group import ProcessGroup, create
+
+__all__ = ["CollectiveError", "ProcessGroup", "RankDied", "RanksDiffer", "RanksMissing"]
+
+if "SARISSA" not in dist.Backend._plugins:
+    dist.Backend.register_backend("sarissa", create, extended_api=True, devices=["cpu"])
