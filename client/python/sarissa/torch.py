@@ -13,8 +13,9 @@ import torch.distributed as dist
 
 from ._torch.errors import CollectiveError, RankDied, RanksDiffer, RanksMissing
 from ._torch.process_group import ProcessGroup, create
+from ._torch.state import load, save
 
-__all__ = ["CollectiveError", "ProcessGroup", "RankDied", "RanksDiffer", "RanksMissing"]
+__all__ = ["CollectiveError", "ProcessGroup", "RankDied", "RanksDiffer", "RanksMissing", "load", "save"]
 
 if "SARISSA" not in dist.Backend._plugins:
     dist.Backend.register_backend("sarissa", create, extended_api=True, devices=["cpu"])
