@@ -75,7 +75,7 @@ class Channel:
             operation.number = self.number
             operation.names = Names(self.base, self.number, operation.signature)
             operation.steps = build(operation.names)
-            self.post(lambda: self._take(operation))
+            self.post(lambda: self.take(operation))
 
     def refuse(self, what: str) -> None:
         """A number goes to a call that this rank does not make, as it does at the others, who may make it."""
@@ -87,7 +87,7 @@ class Channel:
 
     def message(self, operation: Operation) -> None:
         with self._lock:
-            self.post(lambda: self._take(operation))
+            self.post(lambda: self.take(operation))
 
     def post(self, call: Callable[[], Any]) -> None:
         """In the channel's thread, soon."""
@@ -121,11 +121,10 @@ class Channel:
             with contextlib.suppress(Error):
                 call()
 
-    def _take(self, operation: Operation) -> None:
+    def take(self, operation: Operation) -> None:
         operation.begun = time.monotonic()
         if self._closed:
-            operation.ended = True
-            operation.work.end(CollectiveError(f"{operation.what}: the process group is destroyed"))
+            self._end(operation, CollectiveError(f"{operation.what}: the process group is destroyed"))
             return
         if operation.number is not None:
             self.members.note(operation)
@@ -179,9 +178,8 @@ class Channel:
 
     def _ended(self, ticket: int, result: Any) -> None:
         operation, step = self._waiting.pop(ticket)
-        if operation is None or step is None or operation.ended:
+        if operation is None or step is None or operation.ended or operation.tickets.pop(ticket, None) is None:
             return
-        del operation.tickets[ticket]
         try:
             if isinstance(result, BaseException):
                 raise result
@@ -199,6 +197,12 @@ class Channel:
             return
         if not operation.tickets and operation.trouble is None and not any(o is operation for _, o, _ in self._retries):
             self._done(operation)
+
+    def drop_steps(self, operation: Operation) -> None:
+        """Those under way; what they bring is not taken."""
+        for ticket in operation.tickets:
+            self._queue.cancel(ticket)
+        operation.tickets.clear()
 
     def _trouble(self, operation: Operation, error: BaseException) -> None:
         if isinstance(error, Error):
@@ -219,20 +223,20 @@ class Channel:
         """tell: the other ranks, who wait for this one."""
         if operation.ended:
             return
-        for ticket in list(operation.tickets):
-            self._queue.cancel(ticket)
+        self.drop_steps(operation)
         if tell:
             self.members.tell_failed(operation, error)
         self._end(operation, error)
 
     def _end(self, operation: Operation, error: Optional[BaseException]) -> None:
         operation.ended = True
-        operation.tickets.clear()
         if operation in self.under_way:
             self.under_way.remove(operation)
             self._bytes -= operation.bytes
         operation.work.end(error)
         operation.kept = None
+        if operation.after is not None:
+            operation.after()
         if operation.number is None:
             return
         if operation.names is not None and operation.names.targets and operation.number % self.size == self.rank:

@@ -10,7 +10,6 @@ from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, T
 from .._names import FOREVER, OPS
 from .work import Work
 
-SPREAD = 1  # the flag of a reduce
 
 
 class Step(NamedTuple):
@@ -44,9 +43,9 @@ class Names:
         self.targets.append(self.of(target))
         return Step("allreduce", self._reduction(target, parts, op, 0, limit_ns), sink)
 
-    def reduce(self, target: str, parts: List[str], op: str, limit_ns: int) -> Step:
+    def reduce(self, target: str, parts: List[str], op: str, sink: Callable[[Any], None], limit_ns: int) -> List[Step]:
         self.made.append(self.of(target))
-        return Step("reduce", self._reduction(target, parts, op, 0, limit_ns))
+        return [Step("reduce", self._reduction(target, parts, op, 0, limit_ns)), self.get(target, sink)]
 
     def _reduction(self, target: str, parts: List[str], op: str, flags: int, limit_ns: int) -> Tuple[Any, ...]:
         return self.of(target), [self.of(part) for part in parts], OPS[op], 0, 0, flags, limit_ns, 0, 0
@@ -64,6 +63,7 @@ class Operation:
         self.names: Optional[Names] = None
         self.steps: List[Step] = []
         self.finish: Optional[Callable[[], None]] = None
+        self.after: Optional[Callable[[], None]] = None  # however it ends
         self.kept: Any = None
         self.begun = time.monotonic()
         self.tickets: Dict[int, Step] = {}

@@ -5,7 +5,7 @@ it. It knows no group and no node."""
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Sequence
+from typing import Any, Iterable, List, Sequence
 
 import torch
 from torch.distributed import ReduceOp
@@ -72,8 +72,18 @@ def settle(tensor: Any, where: Any) -> None:
         tensor.detach().copy_(where.view(tensor.shape))
 
 
+def settle_all(tensors: Sequence[Any], where: Sequence[Any], wanted: bool = True) -> None:
+    if wanted:
+        for tensor, came in zip(tensors, where):
+            settle(tensor, came)
+
+
 def size_of(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size())
+
+
+def total(tensors: Iterable[Any]) -> int:
+    return sum(map(size_of, tensors))
 
 
 def memory(tensor: Any) -> Any:
@@ -98,3 +108,14 @@ def meta(dtype: str, tensor: Any) -> bytes:
 def split(tensor: Any, count: int) -> List[Any]:
     """Equal parts of a contiguous tensor along its memory."""
     return list(flat(tensor).chunk(count)) if tensor.numel() else [flat(tensor)] * count
+
+
+def pieces(call: str, tensor: Any, splits: Sequence[int], count: int) -> List[Any]:
+    """Along the first dimension: of these lengths, or equal."""
+    if splits:
+        if len(splits) != count or sum(splits) != tensor.shape[0]:
+            raise ValueError(f"{call}: the lengths {list(splits)} for {count} ranks do not add up to {tensor.shape[0]}")
+        return list(tensor.split(list(splits)))
+    if tensor.shape[0] % count:
+        raise ValueError(f"{call}: {tensor.shape[0]} rows for {count} ranks: give the lengths of the parts")
+    return list(tensor.split(tensor.shape[0] // count)) if tensor.shape[0] else [tensor] * count

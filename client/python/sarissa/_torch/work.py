@@ -32,7 +32,7 @@ class Work(TorchWork):
         self._lock = threading.Lock()
         self._future: Any = None
         self._shown: Any = None
-        self._source = -1
+        self.source = -1  # of a message
 
     def end(self, error: Optional[BaseException] = None) -> None:
         """Once."""
@@ -77,7 +77,7 @@ class Work(TorchWork):
         return self._results
 
     def source_rank(self) -> int:
-        return self._source
+        return self.source
 
     _source_rank = source_rank
 
@@ -93,3 +93,37 @@ class Work(TorchWork):
         if ended:
             self._tell(self._future)
         return self._shown
+
+
+class Works(TorchWork):
+    """Several as one."""
+
+    def __init__(self, works: List[Work]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: Any = timedelta(0)) -> bool:
+        """The first error is raised when all have ended."""
+        errors = []
+        for work in self._works:
+            try:
+                work.wait(timeout)
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        return all(work.is_success() for work in self._works)
+
+    def get_future(self) -> Any:
+        """Of the list of all tensors."""
+        return torch.futures.collect_all([work.get_future() for work in self._works]).then(
+            lambda ended: [tensor for one in ended.wait() for tensor in one.wait()])
