@@ -52,6 +52,7 @@ class Members:
         self._marks: Dict[int, Dict[int, Tuple[str, str]]] = {}
         self._bad: Dict[int, CollectiveError] = {}
         self._announced: Set[int] = set()
+        self._differs: Set[int] = set()  # collectives whose error is raised
         self._next_error: Optional[BaseException] = None
         self._since = [0, 0]  # bytes and collectives since the last word of progress
         self._word = ""
@@ -152,6 +153,7 @@ class Members:
     def refused(self, number: int, signature: str, what: str) -> None:
         """A collective of this number that the rank has not begun."""
         self._mine[number] = signature, what
+        self._differs.add(number)
         for rank, (theirs, words) in self._marks.get(number, {}).items():
             self._compare(rank, number, theirs, words)
         self._ended.add(number)
@@ -168,10 +170,13 @@ class Members:
         error = RanksDiffer(f"collective {number} of this group: {self.label(rank)} calls {words}, and "
                             f"{self.label(self.rank)} {mine[1]}: all ranks make the same calls in the same order")
         self._tell_mark(number)
+        if number in self._differs:
+            return error
+        self._differs.add(number)
         found = [operation for operation in self._channel.under_way if operation.number == number]
         for operation in found:
             self._channel.fail(operation, error)
-        if not found and not self._next_error and " which it refuses" not in mine[1]:
+        if not found:
             self._next_error = error
         return error
 
@@ -238,6 +243,7 @@ class Members:
             done += 1
             self._ended.discard(done)
             self._announced.discard(done - HISTORY)
+            self._differs.discard(done - HISTORY)
         self.did[self.rank] = done
         if self.eager or self._since[0] >= PROGRESS_BYTES or self._since[1] >= PROGRESS_COUNT:
             self.tell_progress()

@@ -15,6 +15,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Callable, FrozenSet, List, Optional, Sequence, Tuple
 
+import torch
 from torch.distributed import ProcessGroup as TorchProcessGroup
 from torch.distributed import ReduceOp
 
@@ -314,9 +315,9 @@ class ProcessGroup(TorchProcessGroup):
                           opts: Any = None) -> Work:
         with self._checked("all_to_all_single", [output, given]):
             where = t.flat_output(output).view(output.shape)
-            pieces = [t.pieces("all_to_all_single", tensor, splits, self._size)
-                      for tensor, splits in ((where, output_splits), (given.contiguous(), input_splits))]
-        return self._alltoall(*pieces, opts, output, where)
+            outputs = t.pieces("all_to_all_single", where, output_splits, self._size)
+            inputs = t.pieces("all_to_all_single", given.contiguous(), input_splits, self._size)
+        return self._alltoall(outputs, inputs, opts, output, where)
 
     alltoall_base = all_to_all_single
 
@@ -341,7 +342,7 @@ class ProcessGroup(TorchProcessGroup):
         return self._barrier("barrier", opts)
 
     def _barrier(self, call: str, opts: Any) -> Work:
-        one = t.torch.ones(1, dtype=t.torch.int32)
+        one = torch.ones(1, dtype=torch.int32)
 
         def build(names: Names) -> List[Step]:
             if self._size <= BARRIER_GETS:

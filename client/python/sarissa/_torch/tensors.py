@@ -44,7 +44,8 @@ def op_name(call: str, op: Any) -> str:
     for known, name in OPS.items():
         if op == known:
             return name
-    raise ValueError(f"{call}: the backend sarissa has no reduction {op}: use one of SUM, PRODUCT, MIN, MAX and AVG")
+    raise ValueError(f"{call}: the backend sarissa has no reduction {str(getattr(op, 'op', op)).split('.')[-1]}: "
+                     "use one of SUM, PRODUCT, MIN, MAX and AVG")
 
 
 def reduced_type(call: str, dtype: Any, op: str) -> str:
