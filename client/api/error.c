@@ -49,6 +49,8 @@ static const struct {
 	{EBUSY, "an operation of a queue has it"},
 	{ENETUNREACH, "no switch answers there"},
 	{ENOTSUP, "that is not supported"},
+	{ENODEV, "no CUDA driver, or no such GPU"},
+	{EREMOTEIO, "the CUDA driver reports an error"},
 	{E2BIG, "it does not fit"},
 };
 

@@ -24,6 +24,7 @@ static int open_guard(struct sar *s)
 
 static void open_free(sar *s)
 {
+	windows_close(&s->windows, s->fork_guard && *s->fork_guard != 0);
 	if (s->fork_guard)
 		munmap(s->fork_guard, (size_t)sysconf(_SC_PAGESIZE));
 	while (s->lost) {
@@ -56,6 +57,7 @@ int sar_open(const char *path, sar **out)
 	pthread_mutex_init(&s->kept.lock, NULL);
 	pthread_mutex_init(&s->queues_lock, NULL);
 	pthread_mutex_init(&s->leases.lock, NULL);
+	pthread_mutex_init(&s->windows.lock, NULL);
 	s->path = strdup(path);
 	int r = s->path ? open_guard(s) : error_set(-ENOMEM, "out of memory");
 	if (r == 0)

@@ -12,6 +12,7 @@
 #define SARISSA_CLIENT_LINK_HANDLE_H
 
 #include "internal/object_table.h"
+#include "device/windows.h"
 #include "kept.h"
 #include "leases.h"
 #include "map.h"
@@ -45,6 +46,7 @@ struct sar {
 	struct kept kept;
 	struct reduces reduces;
 	struct leases leases;
+	struct windows windows;
 	uint32_t *fork_guard; /* 0 in a forked child */
 	char *path;
 	pthread_mutex_t joining; /* one thread connects at a time */

@@ -108,6 +108,8 @@ enum sar_error {
 	SAR_E_UNREACHABLE = -ENETUNREACH, /* no switch answers at this address */
 	SAR_E_UNSUPPORTED = -ENOTSUP,	  /* the switch, or this version, cannot do that */
 	SAR_E_TOO_LONG = -E2BIG,	  /* it has more than this library can take */
+	SAR_E_NO_DEVICE = -ENODEV,	  /* no CUDA driver, or no such GPU (sarissa/device.h) */
+	SAR_E_DEVICE = -EREMOTEIO,	  /* the CUDA driver reports an error */
 };
 
 typedef struct sar sar; /* a handle: a connection to the local node */

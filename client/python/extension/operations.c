@@ -191,8 +191,7 @@ static int operations_read_ids(struct call *c, PyObject *names)
 	return 0;
 }
 
-/* Metadata of a put: bytes, which are in the arguments, or None. */
-static int operations_read_meta(struct call *c, PyObject *given)
+int operations_meta_read(struct call *c, PyObject *given)
 {
 	char *bytes;
 	Py_ssize_t length;
@@ -270,7 +269,7 @@ static int operations_read_put(struct call *c, PyObject *args)
 {
 	PyObject *name, *data, *label = Py_None, *meta = Py_None;
 	if (!PyArg_ParseTuple(args, "OO|OO", &name, &data, &label, &meta) ||
-	    operations_read_meta(c, meta) < 0 || python_name(name, &c->name) < 0)
+	    operations_meta_read(c, meta) < 0 || python_name(name, &c->name) < 0)
 		return -1;
 	if (label != Py_None && python_name(label, &c->label) < 0)
 		return -1;
@@ -291,7 +290,7 @@ static int operations_read_create(struct call *c, PyObject *args)
 {
 	PyObject *name, *meta = Py_None;
 	if (!PyArg_ParseTuple(args, "OK|O", &name, &c->number, &meta) ||
-	    operations_read_meta(c, meta) < 0)
+	    operations_meta_read(c, meta) < 0)
 		return -1;
 	return python_name(name, &c->name);
 }

@@ -51,6 +51,8 @@
 	ROW(hold)              \
 	ROW(drop)              \
 	ROW(expire)            \
+	ROW(device_get)        \
+	ROW(device_put)        \
 	ROW(policy_explain)
 
 /* Copies of what a callback is told. */
@@ -70,6 +72,7 @@ struct call {
 	const char *said;	 /* of a completion, its words */
 	long long timeout_ns;
 	unsigned long long number;
+	unsigned long long device, device_bytes, device_stream; /* memory of a GPU */
 	unsigned parts; /* operations of a queue that it takes, less one */
 	unsigned count; /* of what follows */
 	sar_id *ids;
@@ -121,6 +124,9 @@ PyObject *operations_result(const struct operation *row, struct call *c, const s
 /* How the object is called where words have its id only. id: of a gather, the one that has failed.
  */
 struct python_name operations_name(const struct call *c, sar_id id);
+
+/* Metadata of a put: bytes, which are in the arguments, or None. */
+int operations_meta_read(struct call *c, PyObject *given);
 
 /* Readers of rows: (name); (name, timeout_ns), of a lifetime 0: without end; (prefix). */
 int operations_name_read(struct call *c, PyObject *args);

@@ -33,8 +33,8 @@ if find_spec(__name__ + "._sarissa") is None:
 
 from . import _sarissa
 from ._arrays import Tensor
-from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, Error, Exists, Interrupted, InUse,
-                      InvalidArgument, Late, Lost, NameTooLong, NoAccess, NoNode, NotFound, NotPickled, OutOfMemory,
+from ._errors import (Busy, Cancelled, ClockAhead, Closed, Deleted, DeviceError, Error, Exists, Interrupted, InUse,
+                      InvalidArgument, Late, Lost, NameTooLong, NoAccess, NoDevice, NoNode, NotFound, NotPickled, OutOfMemory,
                       OutOfRange, PartialError, QuotaExceeded, Refused, Restarted, StorageError, StoreFull, TimedOut, TooLarge,
                       TooManyViews, Unavailable, Unreachable, Unsupported, VersionMismatch, WaitWarning)
 from ._names import DTYPES, OPS, id_of
@@ -51,9 +51,9 @@ from ._watch import Event, Watch
 __version__ = _sarissa.version
 
 __all__ = [
-    "Busy", "Cancelled", "ClockAhead", "Closed", "Communicator", "Contributor", "DTYPES", "Deleted", "Error", "Event", "Exists",
+    "Busy", "Cancelled", "ClockAhead", "Closed", "Communicator", "Contributor", "DTYPES", "Deleted", "DeviceError", "Error", "Event", "Exists",
     "Group", "GroupMember", "Holder", "InUse", "Info", "Interrupted", "InvalidArgument", "Late", "Lease", "LocalCluster", "Lost", "Member",
-    "NameTooLong", "NoAccess", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "OutOfRange", "PartialError", "QuotaExceeded",
+    "NameTooLong", "NoAccess", "NoDevice", "NoNode", "Node", "NotFound", "NotPickled", "OPS", "OutOfMemory", "OutOfRange", "PartialError", "QuotaExceeded",
     "Reader", "Ref", "Refused", "Restarted", "Result", "StorageError", "StoreFull", "Tensor", "TimedOut", "TooLarge",
     "TooManyViews", "Unavailable", "Unreachable", "Unsupported", "VersionMismatch", "WaitWarning", "Watch", "Writer",
     "__version__", "as_completed", "id_of", "wait",

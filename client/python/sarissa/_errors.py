@@ -114,6 +114,14 @@ class Unreachable(Error, ConnectionError):
     """No switch answers at this address (ENETUNREACH)."""
 
 
+class NoDevice(Error):
+    """There is no CUDA driver, or no such GPU (ENODEV)."""
+
+
+class DeviceError(Error):
+    """The CUDA driver reports an error, which the words name (EREMOTEIO)."""
+
+
 class Interrupted(Error, InterruptedError):
     """A signal has ended the call (EINTR). Where its handler raises, that exception comes instead."""
 
@@ -164,6 +172,7 @@ KINDS: Dict[int, Type[Error]] = {
     errno.EPROTONOSUPPORT: VersionMismatch, errno.EPROTO: VersionMismatch, errno.ESHUTDOWN: Closed,
     errno.EDQUOT: QuotaExceeded, errno.ENOMEM: OutOfMemory, errno.EIO: StorageError, errno.EBUSY: InUse,
     errno.ERANGE: ClockAhead, errno.ENOTSUP: Unsupported, errno.ENETUNREACH: Unreachable, errno.EINTR: Interrupted,
+    errno.ENODEV: NoDevice, errno.EREMOTEIO: DeviceError,
 }
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import torch.distributed as dist
 
+from ._torch.device import from_device, to_device
 from ._torch.errors import CollectiveError, RankDied, RanksDiffer, RanksMissing
 from ._torch.process_group import ProcessGroup, create
 from ._torch.state import load, save
 
-__all__ = ["CollectiveError", "ProcessGroup", "RankDied", "RanksDiffer", "RanksMissing", "load", "save"]
+__all__ = ["CollectiveError", "ProcessGroup", "RankDied", "RanksDiffer", "RanksMissing", "from_device", "load",
+           "save", "to_device"]
 
 if "SARISSA" not in dist.Backend._plugins:
     dist.Backend.register_backend("sarissa", create, extended_api=True, devices=["cpu"])
