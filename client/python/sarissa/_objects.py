@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import pickle
 import struct
-from typing import TYPE_CHECKING, Any, List, NamedTuple, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, NamedTuple, Sequence, Tuple
 
 from ._errors import NotPickled
 
@@ -69,7 +69,8 @@ class Parts(NamedTuple):
         return memory
 
 
-def parts_of(value: Any) -> Parts:
+def parts_of(value: Any, dumps: Callable[..., bytes] = pickle.dumps) -> Parts:
+    """dumps: another one's, such as cloudpickle's."""
     buffers: List[memoryview] = []
 
     def beside(buffer: pickle.PickleBuffer) -> bool:
@@ -82,7 +83,7 @@ def parts_of(value: Any) -> Parts:
             return True
         buffers.append(raw)
         return False
-    pickled = pickle.dumps(value, 5, buffer_callback=beside)
+    pickled = dumps(value, 5, buffer_callback=beside)
     lengths = [buffer.nbytes for buffer in buffers]
     head = HEAD.pack(MAGIC, VERSION, len(buffers), len(pickled)) + struct.pack(f"<{len(lengths)}Q", *lengths)
     return Parts(head, pickled, buffers, layout(len(pickled), lengths))

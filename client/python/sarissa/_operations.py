@@ -109,12 +109,16 @@ def _filled(name: Name, size: int, meta: Optional[bytes], fill: Callable[[memory
 
 
 def put_object(name: Name, value: Any, ttl: Optional[float]) -> Steps[None]:
-    lifetime, parts = None if ttl is None else ttl_ns(ttl), _objects.parts_of(value)
+    lifetime = None if ttl is None else ttl_ns(ttl)
+    yield from put_parts(name, _objects.parts_of(value))
+    if lifetime is not None:
+        yield from _live(name, lifetime)
+
+
+def put_parts(name: Name, parts: _objects.Parts) -> Steps[None]:
     size = parts.layout.size
     if size < _objects.CREATED_BYTES or not (yield from _filled(name, size, None, parts.write)):
         yield Step("put", (name, parts.joined()), 1)
-    if lifetime is not None:
-        yield from _live(name, lifetime)
 
 
 def create(name: Name, size: Optional[int], dtype: Any, shape: Optional[Shape]) -> Steps[Writer]:

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long objects live. The process that makes the first Ref of an object owns it: it holds it by its lease, and
+deletes it when no Ref of it is left, here or anywhere. Ray counts for that: a Ref that has been pickled has a Ray
+reference inside. A process that puts an object for a Ref of another process holds it until that one does.
+
+One thread of the process does what waits. Ref.__del__ only hands it a name, as the garbage collector may run
+anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
+
+import ray
+
+from .._errors import Error, NotFound
+from .._names import Name
+from . import place
+
+if TYPE_CHECKING:
+    from .refs import Origin, Ref
+
+LOOK_S = 0.25  # how often the thread looks whether Refs are in scope, and objects there
+HANDOVER_S = 60.0  # an object that its owner does not take within is let go
+LOCK = threading.RLock()
+
+
+class Owned:
+    """One object. refs: of this process. token: the Ray reference inside pickled Refs, until this process has none;
+    scope: its hex number. held: the lease has the object, comes: something will say when it is there. keep: Refs that
+    it needs."""
+
+    def __init__(self, name: Name) -> None:
+        self.name, self.refs = name, 0
+        self.token: Any = None
+        self.scope: Optional[str] = None
+        self.held = self.comes = False
+        self.keep: List[Any] = []
+
+
+_names: Dict[Name, Owned] = {}
+_kept: List[Any] = []  # Refs inside objects of other owners
+_handed: Dict[Name, float] = {}  # put for others: until when the lease of this process holds them at most
+_events: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+_thread: Optional[threading.Thread] = None
+_pid = os.getpid()
+
+
+def _begin() -> None:
+    """The thread of this process. A child after fork has nothing of it."""
+    global _thread, _pid
+    with LOCK:
+        if _pid != os.getpid():
+            _pid, _thread = os.getpid(), None
+            for table in (_names, _handed, _kept):
+                table.clear()  # type: ignore[attr-defined]
+        if _thread is None or not _thread.is_alive():
+            _thread = threading.Thread(target=_serve, daemon=True, name="sarissa-ray-refs")
+            _thread.start()
+
+
+def own(name: Name) -> None:
+    _begin()
+    with LOCK:
+        if name in _names:
+            raise ValueError(f"{name!r} is the name of another Ref of this process: take another one")
+        _names[name] = Owned(name)
+
+
+def count(ref: Ref) -> None:
+    with LOCK:
+        entry = _names.get(ref.name)
+        if entry is not None:
+            entry.refs += 1
+
+
+def gone(ref: Ref) -> None:
+    if ref.name in _names:
+        _events.put(ref.name)
+
+
+def later(what: Callable[[], None]) -> None:
+    """In the thread."""
+    _begin()
+    _events.put(what)
+
+
+def bind(ref: Ref) -> None:
+    """The object is held when its task has ended."""
+    entry, task = _names.get(ref.name), ref._origin.task
+    if entry is None or task is None:
+        return
+    name = entry.name
+    entry.scope, entry.comes = task.hex(), True
+    task.future().add_done_callback(lambda _: later(lambda: hold(name)))
+
+
+def coming(name: Name, keep: Sequence[Any]) -> None:
+    """hold() will be called when the object is there. Until then it needs these."""
+    entry = _names[name]
+    entry.comes, entry.keep = True, list(keep)
+
+
+def sent(ref: Ref) -> Origin:
+    """The origin that travels: with a Ray reference."""
+    origin, entry = ref._origin, _names.get(ref.name)
+    if origin.task is not None or origin.token is not None or entry is None:
+        return origin
+    with LOCK:
+        if entry.token is None:
+            entry.token = ray.put(None)
+            entry.scope = entry.token.hex()
+        return origin._replace(token=entry.token)
+
+
+def put(name: Name, inside: Sequence[Any]) -> None:
+    """This process has put it, with these Refs inside, and its lease holds it."""
+    entry = _names.get(name)
+    if entry is not None:
+        entry.held, entry.keep = True, list(inside)
+        return
+    _begin()
+    _kept.extend(inside)
+    with LOCK:
+        _handed[name] = time.monotonic() + HANDOVER_S
+
+
+def free(ref: Ref) -> None:
+    """At once, everywhere."""
+    with LOCK:
+        entry = _names.pop(ref.name, None)
+    if entry is not None:
+        entry.keep = []
+    with contextlib.suppress(NotFound):
+        place.node().delete(ref.name)
+
+
+# --- the thread
+
+def hold(name: Name) -> None:
+    """What it has needed may go. Where the object is not there yet, the thread tries again."""
+    entry = _names.get(name)
+    if entry is None or entry.held:
+        return
+    entry.comes, entry.keep = False, []
+    with contextlib.suppress(Error):
+        place.lease().hold(entry.name)
+        entry.held = True
+
+
+def in_scope() -> Optional[Any]:
+    """Hex numbers of the Ray references that are in scope for this process; None where Ray does not tell."""
+    worker = getattr(ray._private.worker.global_worker, "core_worker", None)
+    counts = getattr(worker, "get_all_reference_counts", None)
+    if counts is None or not ray.is_initialized():
+        return None
+    return {one.decode() for one in counts()}
+
+
+def _serve() -> None:
+    ending: Dict[Name, Owned] = {}
+    looked = time.monotonic()
+    while True:
+        busy = ending or _handed or any(not one.held for one in list(_names.values()))
+        try:
+            event = _events.get(timeout=LOOK_S if busy else None)
+        except queue.Empty:
+            event = None
+        try:
+            if callable(event):
+                event()
+            elif event is not None:
+                _uncount(event, ending)
+            if busy and time.monotonic() - looked >= LOOK_S:
+                looked = time.monotonic()
+                _look(ending)
+        except Exception:
+            if not ray.is_initialized():
+                return
+        event = None
+
+
+def _uncount(name: Name, ending: Dict[Name, Owned]) -> None:
+    with LOCK:
+        entry = _names.get(name)
+        if entry is None:
+            return
+        entry.refs -= 1
+        if entry.refs > 0:
+            return
+        entry.token = None
+    if entry.scope is None:
+        _end(entry)
+    else:
+        ending[name] = entry
+
+
+def _end(entry: Owned) -> None:
+    with LOCK:
+        if entry.refs > 0:
+            return
+        _names.pop(entry.name, None)
+    entry.keep = []
+    with contextlib.suppress(Error):
+        place.node().delete(entry.name)
+
+
+def _look(ending: Dict[Name, Owned]) -> None:
+    if ending:
+        known = in_scope()
+        for name, entry in list(ending.items()):
+            if entry.refs > 0:  # it has come back
+                del ending[name]
+            elif known is not None and entry.scope not in known:
+                del ending[name]
+                _end(entry)
+    for entry in [one for one in list(_names.values()) if not one.held and not one.comes]:
+        hold(entry.name)
+    for name, until in list(_handed.items()):
+        _let_go(name, until)
+
+
+def _let_go(name: Name, until: float) -> None:
+    """Drops what its owner holds now."""
+    try:
+        if place.node().info(name).leases < 2 and time.monotonic() < until:
+            return
+        place.lease().drop(name)
+    except NotFound:
+        pass
+    except Error:
+        if time.monotonic() < until:
+            return
+    _handed.pop(name, None)

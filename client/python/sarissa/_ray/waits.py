@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""get() and wait(): for the object, and for news of the task that is to make it. Ray is asked for the task, so a
+task that waits gives its CPUs to others meanwhile, as it does in ray.get()."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from concurrent import futures
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import ray
+
+from .._errors import Deleted, Error, Lost, NotFound, TimedOut, Unavailable
+from .._names import timeout_ns
+from .._refs import num_of
+from . import values
+from .refs import DONE, FAILED, PENDING, ended, kind_of, leaves, state
+
+LOOK_S = 0.5  # an object that should be there is looked for so often
+GONE_S = 3.0  # one that is lost, or a node that has gone, may come back within
+SLICE_S = 0.05
+
+
+class Clock:
+    def __init__(self, timeout: Optional[float]) -> None:
+        timeout_ns(timeout)
+        self.timeout = timeout
+        self._until = None if timeout is None else time.monotonic() + timeout
+
+    def left(self, most: Optional[float] = None) -> Optional[float]:
+        """Seconds, at most so many; None: no limit."""
+        if self._until is None:
+            return most
+        left = max(0.0, self._until - time.monotonic())
+        return left if most is None else min(left, most)
+
+    def over(self) -> bool:
+        return self.left() == 0.0
+
+
+class Get:
+    """Of one Ref. The object comes to this node from the first moment on."""
+
+    def __init__(self, ref: Any, raw: bool) -> None:
+        self.ref, self._raw = ref, raw
+        self.future = ref.node.get_future(ref.name, None, raw)
+        self.done: Dict[Any, Optional[BaseException]] = {}  # tasks that have ended
+        self._missing_since: Optional[float] = None
+
+    def pending(self) -> List[Any]:
+        return [one for one in leaves([self.ref]) if one not in self.done]
+
+    def note(self, tasks: Sequence[Any]) -> None:
+        for task in tasks:
+            self.done[task] = ended(task)
+
+    def check(self) -> str:
+        """The state. Raises the error of a task without which there is no object."""
+        found, failed = state(self.ref, self.done)
+        if found == FAILED:
+            error = self.done[failed]
+            assert error is not None
+            raise error
+        return found
+
+    def look(self) -> None:
+        """Raises what says that the object will not come, though what makes it has ended."""
+        why = self._absence()
+        now = time.monotonic()
+        if why is None:
+            self._missing_since = None
+        elif self._missing_since is None:
+            self._missing_since = now
+        elif now - self._missing_since >= (LOOK_S if isinstance(why, Deleted) else GONE_S):
+            raise why
+
+    def _absence(self) -> Optional[Error]:
+        node, name = self.ref.node, self.ref.name
+        try:
+            if getattr(self.ref, "_origin", None) is not None and self.ref._origin.sources:
+                node.reduce_sources(name, 0)
+                return None
+            info = node.info(name)
+        except NotFound:
+            return Deleted(errno.ESTALE, f"{self.ref!r}: the object is gone: it was freed, or the process that owned it "
+                           "has ended")
+        except TimedOut:
+            return None
+        except Unavailable as error:
+            return error
+        if info.copies == 0 and info.partial == 0 and info.lost:
+            return Lost(errno.ENODATA, f"{self.ref!r}: the object is lost with node {info.lost_node} of sarissa: run "
+                        "its task again, or put it again")
+        return None
+
+    def value(self) -> Any:
+        got = self.future.result()
+        if self._raw:
+            return got
+        kind = None if isinstance(got, memoryview) else kind_of(self.ref)
+        return values.value_of(self.ref.name, got, kind)
+
+    def result(self, clock: Clock) -> Any:
+        while not self.future.done():
+            pending = self.pending() if self.check() == PENDING else []
+            if pending:
+                self.note(ray.wait(pending, num_returns=1, timeout=clock.left())[0])
+            else:
+                futures.wait([self.future], clock.left(LOOK_S))
+                if not self.future.done() and self.check() == DONE:
+                    self.look()
+            if clock.over() and not self.future.done():
+                self.check()
+                raise TimedOut(errno.ETIMEDOUT, f"{self.ref!r}: not there after {clock.timeout} s")
+        return self.value()
+
+
+def get(refs: Sequence[Any], timeout: Optional[float], raw: bool = False) -> List[Any]:
+    clock, gets = Clock(timeout), [Get(ref, raw) for ref in refs]
+    try:
+        return [one.result(clock) for one in gets]
+    finally:
+        for one in gets:
+            one.future.cancel()
+
+
+def wait(refs: Sequence[Any], num: int, timeout: Optional[float]) -> Tuple[List[Any], List[Any]]:
+    """A Ref whose get() would raise counts as ready."""
+    num_of(num, refs)
+    clock, news = Clock(timeout), threading.Event()
+    gets = [Get(ref, True) for ref in refs]
+    for one in gets:
+        one.future.add_done_callback(lambda _: news.set())
+    try:
+        while True:
+            news.clear()
+            ready = [one for one in gets if _is_ready(one)]
+            if len(ready) >= num or clock.over():
+                break
+            _wait_some(gets, news, clock)
+    finally:
+        for one in gets:
+            one.future.cancel()
+    chosen = {id(one) for one in ready[:num]}
+    return [one.ref for one in gets if id(one) in chosen], [one.ref for one in gets if id(one) not in chosen]
+
+
+def _is_ready(one: Get) -> bool:
+    if one.future.done():
+        return True
+    pending = one.pending()
+    if pending:
+        one.note(ray.wait(pending, num_returns=len(pending), timeout=0)[0])
+    try:
+        if one.check() == DONE:
+            one.look()
+    except Exception:
+        return True
+    return False
+
+
+def _wait_some(gets: Sequence[Get], news: threading.Event, clock: Clock) -> None:
+    pending = [task for one in gets if not one.future.done() for task in one.pending()]
+    if pending:  # Ray may run others meanwhile
+        ray.wait(pending, num_returns=1, timeout=clock.left(SLICE_S))
+    else:
+        news.wait(clock.left(LOOK_S))
