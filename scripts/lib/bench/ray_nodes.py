@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 # Neither statistics for Ray's makers nor samples of its own processes: they cost CPU and give the others nothing.
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_metrics_collection": "0", "RAY_DISABLE_IMPORT_WARNING": "1",
-            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_memory_monitor_refresh_ms": "0",
+            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_memory_monitor_refresh_ms": "0", "RAY_AUTH_MODE": "disabled",
             "PYTHONDONTWRITEBYTECODE": "1"}
 
 

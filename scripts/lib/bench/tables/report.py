@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rewrites README's figures, docs/study/compare.md and docs/study/plots/ from docs/study/results.jsonl.
 
-  bench report           takes the rows of bench/results over into docs/study/results.jsonl, and rewrites the pages
+  bench report           takes the rows of bench/results over into docs/study/results.jsonl, and rewrites the pages;
+                         docs/study/ray.md has rows of its own, in docs/study/ray.jsonl
   bench report --check   only says what in the pages differs from docs/study/results.jsonl; exit status 1 then
 
 Tables stand between marks; the prose around them is edited in the pages themselves. A figure that somebody has
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from lib import options
 from lib.bench import ops, options as bench_options
-from lib.bench.tables import figures as bench_figures, rows as bench_rows
+from lib.bench.tables import figures as bench_figures, ray_page, rows as bench_rows
 from lib.bench.tables.cases import CASES, DEFAULT
 from lib.bench.tables.figures import NAMES
 from lib.bench.tables.rows import CORES_FULL
@@ -320,23 +321,47 @@ def offences(root):
             yield f"{page}: figures differ from docs/study/results.jsonl: run scripts/bench report"
         for number, figure in typed(text):
             yield f"{page}:{number}: {figure} is typed: measured figures come from docs/study/results.jsonl alone"
+    yield from ray_offences(root)
     for name, _, panels in bench_figures.figures(best, all_of_them=True):
         if not bench_figures.current(root / f"docs/study/plots/{name}.svg", panels):
             yield f"docs/study/plots/{name}.svg: does not draw docs/study/results.jsonl: run scripts/bench report"
 
 
+def ray_offences(root):
+    """The same of the page of `bench ray`, which has rows of its own."""
+    page = root / ray_page.PAGE
+    if not page.exists():
+        return
+    text = page.read_text()
+    if text != filled(ray_page.PAGE, text, ray_page.blocks(ray_page.read(root / ray_page.KEPT))):
+        yield f"{ray_page.PAGE}: figures differ from {ray_page.KEPT}: run scripts/bench report"
+    for number, figure in typed(text):
+        yield f"{ray_page.PAGE}:{number}: {figure} is typed: measured figures come from {ray_page.KEPT} alone"
+
+
+def rewrite_ray(root, results):
+    """How many rows are new."""
+    page, kept = root / ray_page.PAGE, ray_page.read(root / ray_page.KEPT)
+    new = [row for row in ray_page.read(results / ray_page.NEW) if row not in kept]
+    if page.exists():
+        bench_rows.append(root / ray_page.KEPT, new)
+        page.write_text(filled(ray_page.PAGE, page.read_text(), ray_page.blocks([*kept, *new])))
+    return len(new)
+
+
 def rewrite(root, results):
+    ray_new = rewrite_ray(root, results)
     kept = bench_rows.read(root / "docs/study/results.jsonl")
     new = [row for row in bench_rows.read(results / bench_rows.ROWS) if row not in kept]
     bench_rows.append(root / "docs/study/results.jsonl", new)
     best = best_of(bench_rows.sets_of([*kept, *new]))
-    if not best:
+    if not best and not ray_new:
         raise Failure(f"{results} holds no rows: run scripts/bench compare first")
     for page, blocks in PAGES.items():
         text = (root / page).read_text()
         (root / page).write_text(filled(page, text, blocks(best)))
     bench_figures.draw(best, root / "docs/study/plots")
-    say(f"bench: {len(new)} rows added to docs/study/results.jsonl; README.md, docs/study/compare.md and "
+    say(f"bench: {ray_new} rows added to {ray_page.KEPT}, {len(new)} to docs/study/results.jsonl; README.md, docs/study/compare.md and "
         f"docs/study/plots tell of {len(best)} cases")
 
 
