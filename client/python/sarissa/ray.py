@@ -34,7 +34,7 @@ from ._ray.refs import Ref, new
 from ._ray.tasks import Task, method
 
 __all__ = ["RayNode", "Ref", "Task", "allreduce", "call", "free", "get", "init", "method", "node", "nodes", "put", "reduce",
-           "ref", "shutdown", "task", "wait"]
+           "ref", "register_transport", "shutdown", "task", "wait"]
 
 _cluster: Optional[_ray_cluster.Cluster] = None
 
@@ -156,6 +156,27 @@ def call(actor_method: Any, *args: Any, **named: Any) -> Ref:
     """call(actor.method, ...) begins a method that has the decorator sarissa.ray.method: the Ref of its value, at
     once. Arguments are those of task."""
     return tasks.call(actor_method, args, named)
+
+
+def register_transport() -> List[str]:
+    """Makes Sarissa a tensor transport of Ray Direct Transport, for the actors that this process makes from here on:
+    "sarissa" for torch.Tensor in the memory of the host, "sarissa_numpy" for numpy.ndarray. Returns the names. It may be
+    called again, and in actors. RuntimeError when the installed Ray has no such interface.
+
+    >>> sarissa.ray.register_transport()
+    ['sarissa', 'sarissa_numpy']
+    >>> @ray.remote
+    ... class Model:
+    ...     @ray.method(tensor_transport="sarissa")
+    ...     def weights(self):
+    ...         return torch.ones(3)
+    """
+    from ray import experimental
+    if not hasattr(experimental, "register_tensor_transport"):
+        raise RuntimeError(f"Ray {ray.__version__} takes no tensor transports of others: install Ray 2.60, or use "
+                           "sarissa.ray.put() and get(), which need none")
+    from ._ray import transport
+    return transport.register()
 
 
 def _checked(one: Any) -> Any:
