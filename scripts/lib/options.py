@@ -150,9 +150,9 @@ def check_mtu(mtu, vdev, instead="--vdev udp or tap"):
         raise Failure(f"--mtu {mtu}: AF_XDP takes up to {MTU_AF_XDP_MOST}, more goes with {instead}", 2)
 
 
-def vdev():
-    """What carries packets where nothing is said."""
-    name = os.environ.get(VDEV_VARIABLE) or VDEVS[0]
+def vdev(usual=None):
+    """What carries packets where nothing is said. usual: of programs that have another default."""
+    name = os.environ.get(VDEV_VARIABLE) or usual or VDEVS[0]
     if name not in VDEVS:
         raise Failure(f"{VDEV_VARIABLE}={name}: choose of {' '.join(VDEVS)}", 2)
     return name
