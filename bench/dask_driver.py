@@ -14,7 +14,8 @@ TUNING default: broadcast by a task at each worker that asks for the whole objec
 of sums of two, wherever the scheduler puts them; allreduce as that and a broadcast. hand, up to
 64 KiB: one task at each worker that takes the sum asks for all arrays; above, the object is cut in as
 many parts as there are workers: each gets (or adds up) one part, and those that take the result get
-the parts from all. A gather is one task at worker 0 that asks for all objects."""
+the parts from all. A gather is one task at worker 0 that asks for all objects; a p2p, one at worker 1 that asks
+for the object of 0, and then one at 0 for that of 1."""
 
 import json
 import sys
@@ -31,8 +32,7 @@ class Driver:
         self.client = Client(scheduler)
         self.client.wait_for_workers(count, timeout=60)
         self.count, self.tuning = count, tuning
-        known = self.client.scheduler_info()["workers"]
-        self.address = {int(one["name"]): address for address, one in known.items()}
+        self.address = {node: address for address, node in self.client.run(work.name).items()}
         self.turn, self.futures = 0, []
 
     def submit(self, function, *arguments, node=None):
@@ -67,6 +67,8 @@ class Driver:
     def go(self, op, arrivals_ns):
         if op == "broadcast":
             ends = self.broadcast(arrivals_ns)
+        elif op == "p2p":
+            ends = self.round_trip(arrivals_ns[0])
         else:
             sleep_until(min(arrivals_ns))
             if self.later:
@@ -95,6 +97,12 @@ class Driver:
 
     def gather(self):
         return {0: self.submit(work.take, *[parts[0] for parts in self.given], node=0)}
+
+    def round_trip(self, at_ns):
+        """The second transfer waits for the end of the first: a task's inputs are fetched when all of them exist."""
+        sleep_until(at_ns)
+        there = self.submit(work.take, self.given[0][0], node=1)
+        return {0: self.submit(work.take_after, self.given[1][0], there, node=0), 1: there}
 
     def reduce(self):
         return self.sums([0])

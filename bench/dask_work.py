@@ -5,39 +5,30 @@ An object is a numpy array that its worker has made before. What a worker has go
 `taken` until it is checked; the time is taken as soon as its task runs, which is when all that the
 task asked for has arrived. Times are CLOCK_MONOTONIC ns."""
 
-import ctypes
-import os
 import time
 
 import numpy
-
-library = ctypes.CDLL(os.environ["SARISSA_PAYLOAD"])
-library.payload_digest_of.restype = ctypes.c_uint64
+import payload
 
 made = numpy.empty(0, numpy.uint8)
 taken = []
-
-
-def digest(array):
-    told = library.payload_digest_of(array.ctypes.data_as(ctypes.c_void_p),
-                                     ctypes.c_uint64(array.nbytes))
-    return f"{told:016x}"
 
 
 def make(size, f32, dask_worker):
     """The array that this worker gives; tells its digest."""
     global made
     taken.clear()
-    made = numpy.zeros(size, numpy.uint8)
-    library.payload_make(made.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(size),
-                         ctypes.c_uint32(int(dask_worker.name) + 1), ctypes.c_int(f32))
-    made = made.view(numpy.float32) if f32 else made
-    return digest(made)
+    made = payload.make(size, int(dask_worker.name) + 1, f32)
+    return payload.digest(made)
+
+
+def name(dask_worker):
+    return int(dask_worker.name)
 
 
 def give(at_ns):
     """Made already; a task that comes later gives it not before at_ns."""
-    time.sleep(max(0, at_ns - time.monotonic_ns()) / 1e9)
+    payload.sleep_until(at_ns)
     return made
 
 
@@ -63,6 +54,11 @@ def take(*arrays):
     return end_ns
 
 
+def take_after(array, end_ns):
+    """An object that was not to be asked for before another node had ended at end_ns."""
+    return take(array)
+
+
 def take_parts(*arrays):
     """One object in parts, which are joined when it is checked."""
     end_ns = time.monotonic_ns()
@@ -76,4 +72,4 @@ def take_total(*arrays):
 
 
 def check():
-    return [digest(numpy.concatenate(one) if isinstance(one, tuple) else one) for one in taken]
+    return [payload.digest(numpy.concatenate(one) if isinstance(one, tuple) else one) for one in taken]

@@ -20,7 +20,7 @@ import math
 import time
 from pathlib import Path
 
-from lib import options, shell
+from lib import engines, options, shell
 from lib.bench import ops, options as bench_options
 from lib.bench.tables import expect, figures as bench_figures, report as bench_report, rows as bench_rows
 from lib.bench.tables.cases import CASES, rank
@@ -40,8 +40,8 @@ def parse(argv):
                         help="of the cases' names, such as 'broadcast/*' or '*3498*'")
     parser.add_argument("--huge", action="store_true",
                         help="the cases of 1 GiB, too: 8 to 16 GiB of memory for each system")
-    parser.add_argument("--system", choices=bench_options.SYSTEMS, default="all",
-                        help="contenders, where the case's operation has them")
+    parser.add_argument("--system", choices=bench_options.SYSTEMS,
+                        help="contenders, where the case's operation has them (all; in *-engines engines)")
     parser.add_argument("--tuning", nargs="+", default=["hand"], metavar="T",
                         help="of the others (default: hand), but in *-default, which are their defaults")
     parser.add_argument("--repeat", type=options.COUNT, default=5, metavar="R")
@@ -58,11 +58,25 @@ def parse(argv):
     cases = {case.name: case for case in CASES if args.huge or not case.huge}
     args.cases = [cases[name] for name in options.chosen(
         "--only", args.only, cases, "see scripts/bench compare --list (1 GiB: with --huge)")]
+    if not (args.list or args.show or engines.is_there()):
+        args.cases = without_engines(args.cases)
     if len(args.since) > len(MOMENT) or any(not one.isdecimal() if form == "0" else one != form
                                             for one, form in zip(args.since, MOMENT)):
         raise Failure(f"--since {args.since}: name a time like 2026-01-31T23:59Z, or its beginning", 2)
     args.until = time.monotonic() + args.seconds
+    args.missing = {}  # systems that could not run, by name: why
     return args
+
+
+def without_engines(cases):
+    """The cases that can be measured where no engines are; a line says how many others there were."""
+    out = [case for case in cases if not case.engines]
+    if not out:
+        engines.python()  # fails, and says what to do
+    if len(out) < len(cases):
+        say(f"bench: without {len(cases) - len(out)} cases *-engines: no engines in {engines.folder()}: `scripts/setup "
+            "--engines` installs them there")
+    return out
 
 
 class Result:
@@ -98,7 +112,8 @@ def run_of(case, args):
     """The options of a case, whose own come last: they count. Peers take part where its operation
     knows of them."""
     op, *argv = case.command.split()
-    return bench_options.parse(op, ["--system", args.system, "--tuning", *args.tuning, *argv])
+    system = args.system or ("engines" if case.engines else "all")
+    return bench_options.parse(op, ["--system", system, "--tuning", *args.tuning, *argv])
 
 
 def groups(results, args):
@@ -160,6 +175,7 @@ def measure(group, args):
                 run, systems, result.wanted, args.until,
                 lambda one, run=run, known=result.known: expect.turn(
                     known, run, one.system, one.tuning)))
+            args.missing |= systems.missing
     return len(todo) < len(group)
 
 
@@ -266,4 +282,5 @@ def main(argv):
                       "scripts/bench compare first")
     if not args.show:
         leave(args.results, lines)
+    ops.check_missing(args.missing)
     return any(one["verdict"].startswith("missed") for one in lines)

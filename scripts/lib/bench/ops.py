@@ -18,7 +18,7 @@ from lib.bench.tables.rows import LONG_S
 from lib.bench.tables.table import name_of, table, taken, tell
 from lib.bench.wakeups import Wakeups
 from lib.options import memory_free
-from lib.shell import Failure
+from lib.shell import Failure, say
 
 GIB = 1 << 30
 LEAD_NS = 60_000_000  # from the last order to the common start
@@ -39,7 +39,10 @@ STORED = {  # objects of a run in one store at most
 }
 HELD = 3  # objects of each node in the memory of a system at most, but for these
 HELD_ELSE = {("sarissa", "broadcast"): 2, ("sarissa", "allreduce"): 4,
-             **{("dask", op): 4 for op in BOUND_OBJECTS}}
+             **{(name, op): 4 for name in ("dask", "dask-today") for op in BOUND_OBJECTS},
+             **{(name, op): most for name in ("mooncake", "nixl", "torch-gloo")
+                for op, most in (("gather", 4), ("reduce", 12), ("allreduce", 12))},
+             **{("ray", op): 6 for op in BOUND_OBJECTS}}
 RECEIVES = {  # whose end counts
     "broadcast": lambda node: node != 0,
     "allreduce": lambda node: True,
@@ -48,12 +51,13 @@ RECEIVES = {  # whose end counts
 
 class Systems:
     """Those that the runs ask for; the runs' links are the same. Each system has links of its own;
-    all are up until the end."""
+    all are up until the end. A peer that cannot run here is named and left out, unless it is asked for alone."""
 
     def __init__(self, runs):
         self.runs = runs
         self.stack = contextlib.ExitStack()
         self.running = {}
+        self.missing = {}  # by name: why
 
     def __enter__(self):
         check_memory(self.runs, memory_free())
@@ -69,19 +73,30 @@ class Systems:
 
     def start(self):
         configs = {}
-        for run in self.runs:
-            for name, kind, tuning in kinds(run):
-                if name not in configs:
+        wanted = list(dict.fromkeys(each for run in self.runs for each in kinds(run)))
+        for name, kind, tuning in wanted:
+            try:
+                if name not in configs and name not in self.missing:
+                    kind.need()
                     configs[name] = self.stack.enter_context(self.cluster(name))
-                if (kind, tuning) not in self.running:
-                    one = kind(configs[name], tuning)
-                    self.running[kind, tuning] = self.stack.enter_context(one)
+                if name not in self.missing:
+                    self.running[kind, tuning] = self.stack.enter_context(kind(configs[name], tuning))
+            except Failure as failure:
+                self.leave_out(name, kind, failure)
+
+    def leave_out(self, name, kind, failure):
+        """From here on; the failure ends all where nobody else is asked for."""
+        if not kind.optional or {name} == {other for run in self.runs for other, _, _ in kinds(run)}:
+            raise failure
+        self.missing[name] = str(failure).splitlines()[0]
+        say(f"bench: {name} is left out: {failure}")
 
     def cluster(self, name):
         run = self.runs[0]
         options = ["--rate", run.rate, "--mtu", run.mtu]
         if name != "sarissa":
-            return transfer.cluster(run.nodes, *options, "--bare", suffix=name[0])
+            short = "".join(word[0] for word in name.split("-"))
+            return transfer.cluster(run.nodes, *options, "--bare", suffix=short)
         store = max(2 * STORED.get(run.op, lambda nodes: 2)(run.nodes) * run.size
                     for run in self.runs)
         options += ["--busy-poll"] if run.busy_poll else []
@@ -89,7 +104,13 @@ class Systems:
                                 run.workers)
 
     def of(self, run):
-        return [self.running[kind, tuning] for _, kind, tuning in kinds(run)]
+        return [self.running[kind, tuning] for name, kind, tuning in kinds(run) if name not in self.missing]
+
+
+def check_missing(missing):
+    """At the end: what was asked for and is not among the rows; missing: why, by name."""
+    if missing:
+        raise Failure(f"without {', '.join(missing)}: {'; '.join(missing.values())}")
 
 
 def kinds(run):
@@ -206,14 +227,24 @@ def one_turn(system, args, disturb=None):
     return row | cost
 
 
-def measure(args, running, wanted, until=math.inf, expected=lambda system: 0.0):
+def measure(args, running, wanted, leave_out, until=math.inf, expected=lambda system: 0.0):
     """Rows of the systems in turns, as many of each as wanted; none that would end after `until`, where
-    a first turn takes as long as expected."""
-    cold = [system for system in running if (system.op, system.size) != (args.op, args.size)]
-    for system in cold:
-        system.prepare(args.op, args.size)
-    took = [expected(system) for system in running]
+    a first turn takes as long as expected. leave_out: of Systems, for one that fails."""
     wanted = list(wanted)
+
+    def tried(at, act):
+        """None where the system has failed; it takes no turn from then on."""
+        try:
+            return act(running[at])
+        except Failure as failure:
+            leave_out(running[at].system, running[at], failure)
+            wanted[at] = -1
+            return None
+
+    cold = [at for at, system in enumerate(running) if (system.op, system.size) != (args.op, args.size)]
+    for at in cold:
+        tried(at, lambda system: system.prepare(args.op, args.size))
+    took = [expected(system) for system in running]
     for turn in range(-1 if cold else 0, max(wanted)):  # the first after a start only warms up
         for at, system in enumerate(running):
             if wanted[at] <= max(0, turn):
@@ -221,7 +252,9 @@ def measure(args, running, wanted, until=math.inf, expected=lambda system: 0.0):
             begin = time.monotonic()
             if begin + took[at] > until:
                 return
-            row = one_turn(system, args)
+            row = tried(at, lambda system: one_turn(system, args))
+            if row is None:
+                continue
             took[at] = time.monotonic() - begin
             if row["seconds"] > LONG_S:
                 wanted[at] = 0
@@ -237,7 +270,7 @@ def rows_of(args, systems, wanted, until=math.inf, expected=lambda system: 0.0):
     if args.kill:
         args.repeat = counts[running[0]]
         return kill_results(args, running[0], one_turn)
-    return measure(args, running, [counts[system] for system in running], until, expected)
+    return measure(args, running, [counts[system] for system in running], systems.leave_out, until, expected)
 
 
 def main(op, argv):
@@ -251,3 +284,4 @@ def main(op, argv):
         trace.tell()
     if args.kill:
         kill_table(args, rows)
+    check_missing(systems.missing)

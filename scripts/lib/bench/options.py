@@ -23,19 +23,25 @@ import math
 from lib import options
 from lib.bench import transfer
 from lib.bench.sum import ELEMENT_BYTES, REDUCES
-from lib.bench.systems.dask import Dask
+from lib.bench.systems.dask import Dask, DaskToday
 from lib.bench.systems.gloo import ALGORITHMS as GLOO_ALGORITHMS
 from lib.bench.systems.gloo import Gloo
+from lib.bench.systems.mooncake import Mooncake
+from lib.bench.systems.nixl import Nixl
 from lib.bench.systems.openmpi import OpenMpi
+from lib.bench.systems.ray import Ray
+from lib.bench.systems.torch_gloo import TorchGloo
 from lib.shell import Failure
 
 MIB = 1 << 20
 STAGGERED = ("broadcast", *REDUCES)
 STAGGER_MOST_MS = 3_600_000
 ORDERS = ("rising", "falling", "random")
-PEERS = {"openmpi": OpenMpi, "gloo": Gloo, "dask": Dask}
+DEBIAN = {"openmpi": OpenMpi, "gloo": Gloo, "dask": Dask}
+ENGINES = {"ray": Ray, "torch-gloo": TorchGloo, "mooncake": Mooncake, "nixl": Nixl, "dask-today": DaskToday}
+PEERS = DEBIAN | ENGINES
 SYSTEMS = {"sarissa": ["sarissa"], **{name: [name] for name in PEERS},
-           "both": ["sarissa", "openmpi"], "all": ["sarissa", *PEERS]}
+           "both": ["sarissa", "openmpi"], "all": ["sarissa", *DEBIAN], "engines": ["sarissa", *ENGINES]}
 
 
 def parse(op, argv):
@@ -46,7 +52,8 @@ def parse(op, argv):
                         help="of each node's link; 0: no limit, no bound")
     parser.add_argument("--mtu", type=options.MTU, default=1500, metavar="BYTES")
     parser.add_argument("--system", choices=SYSTEMS, default="sarissa",
-                        help="both: with OpenMPI; all: with Gloo and Dask, too (but not in p2p)")
+                        help="both: with OpenMPI; all: with Gloo (but not in p2p) and Dask, too; engines: with those of "
+                        "scripts/setup --engines, and Mooncake and NIXL, which come from PyPI when they are asked for")
     parser.add_argument("--tuning", nargs="+", default=["default", "hand"], metavar="T",
                         help="of the others: their defaults, what was the best of what we tried by "
                         "hand; of Gloo's allreduce: " + ", ".join(GLOO_ALGORITHMS) + "; of OpenMPI: "

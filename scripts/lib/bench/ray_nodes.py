@@ -5,6 +5,7 @@ Used by the measurements that have Ray in them. It knows neither what is measure
 not import ray, which is in the engines' environment alone. Each Ray node has a folder of its own for its sockets
 and logs, so that all may start at once."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -21,13 +22,14 @@ from lib.shell import Failure, run
 PORT = 6379
 START_S = 120.0
 STARTED = "Ray runtime started."
-LAST_WORDS = 1000  # bytes of a log
+LAST_WORDS = 300  # of the last line of a log
 MIB = 1 << 20
 
-# Neither statistics for Ray's makers nor samples of its own processes: they cost CPU and give the others nothing.
+# Neither statistics for Ray's makers nor samples of its own processes: they cost CPU and give the others nothing. No
+# tokens: Ray's head asks for one as soon as there is one in the user's home, of which the other nodes do not know.
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_metrics_collection": "0", "RAY_DISABLE_IMPORT_WARNING": "1",
-            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_memory_monitor_refresh_ms": "0", "RAY_AUTH_MODE": "disabled",
-            "PYTHONDONTWRITEBYTECODE": "1"}
+            "RAY_AUTH_MODE": "disabled", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+            "RAY_memory_monitor_refresh_ms": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def tree(pid):
@@ -81,7 +83,7 @@ class RayNodes:
     def start(self, node):
         """Begins to start a Ray node; also one that was killed before."""
         where = ["--head", "--port", PORT, "--include-dashboard", "false"] if node == 0 else ["--address", self.address]
-        argv = [self.python, self.python.parent / "ray", "start", *where, "--block", "--disable-usage-stats",
+        argv = [self.python, "-m", "ray.scripts.scripts", "start", *where, "--block", "--disable-usage-stats",
                 "--node-ip-address", network.node_ip(node), "--num-cpus", self.cpus, "--num-gpus", 0,
                 "--resources", json.dumps({f"node{node}": 1000}), "--object-store-memory", self.store_bytes,
                 "--include-log-monitor", "false", "--temp-dir", self.directory / str(node), "--log-color", "false"]
@@ -102,6 +104,13 @@ class RayNodes:
                     raise Failure(f"Ray's node {node} is not up after {START_S:.0f} s: {self.trouble(node)}")
                 time.sleep(0.05)
 
+    def signal(self, number):
+        """To all processes of all Ray nodes: SIGSTOP while others are measured, SIGCONT."""
+        for child in self.children.values():
+            for pid in tree(child.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
     def kill(self, node):
         """All processes of a Ray node at once, its workers too (SIGKILL); other programs of the host live on."""
         child = self.children.pop(node)
@@ -116,7 +125,8 @@ class RayNodes:
         return Program(self.config, node, label, self.python, *argv, env=self.environment(node), log=log)
 
     def trouble(self, node):
-        return self.log(node).read_text(errors="replace")[-LAST_WORDS:].strip()
+        lines = self.log(node).read_text(errors="replace").strip().splitlines()
+        return (lines or ["it says nothing"])[-1][:LAST_WORDS]
 
     def cpu_seconds(self):
         """That all processes of Ray have used up to now, by node."""

@@ -380,7 +380,7 @@ def wrong_arguments_are_refused():
                  ("recovery", "--repeat", "0"), ("recovery", "--table"),
                  ("dataplane", "--workers", "99"), ("dataplane", "--mtu", "100"),
                  ("compare", "--repeat", "0"), ("compare", "--seconds", "0"),
-                 ("compare", "--only", "*/1g-*"), ("compare", "--system", "ray"), ("nothing",)):
+                 ("compare", "--only", "*/1g-*"), ("compare", "--system", "horovod"), ("nothing",)):
         done = bench(*argv)
         assert done.returncode == 2 and done.stderr.startswith(("bench: ", "usage: ")), \
             f"{argv}: {done}"

@@ -5,6 +5,7 @@
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,7 @@ from lib.bench import compare as bench_compare, ops  # noqa: E402
 from lib.bench.tables import cases, expect, figures as bench_figures  # noqa: E402
 from lib.bench.tables import report as bench_report, rows as bench_rows, table  # noqa: E402
 from lib.bench.tables.cases import CASES  # noqa: E402
+from lib.shell import Failure  # noqa: E402
 
 NAMED = {case.name: case for case in CASES}
 CASE = NAMED["broadcast/32m-on-8"]
@@ -252,6 +254,42 @@ def cases_of_defaults_measure_these():
     assert run.tunings == {"openmpi": ["hand"], "gloo": ["default"], "dask": ["hand"]}, run.tunings
 
 
+def cases_of_engines_measure_those():
+    """Unless others are asked for; where no engine is installed these cases are left out, and a line says so."""
+    with tempfile.TemporaryDirectory() as folder, engines_in(folder):
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            some, _ = results(["reduce/1m-on-8*"])
+        assert [result.case.name for result in some] == ["reduce/1m-on-8", "reduce/1m-on-8-default"], some
+        assert "without 1 cases *-engines" in told.getvalue(), told.getvalue()
+        try:
+            results(["*-engines"])
+        except Failure as failure:
+            assert "scripts/setup --engines" in str(failure), failure
+        else:
+            raise AssertionError("cases are taken that nobody can measure")
+        Path(folder, "bin").mkdir()
+        Path(folder, "bin/python").touch()
+        (result,), args = results(["reduce/1m-on-8-engines"])
+        run = bench_compare.run_of(result.case, args)
+        assert [table.name_of(name, tuning) for name, _, tuning in ops.kinds(run)] == [
+            "sarissa", "ray hand", "torch-gloo default", "mooncake hand", "nixl hand", "dask-today hand"], run
+        (result,), args = results(["reduce/1m-on-8-engines"], "--system", "nixl")
+        assert bench_compare.names_of([bench_compare.run_of(result.case, args)]) == ["nixl"]
+
+
+@contextlib.contextmanager
+def engines_in(folder):
+    """The engines' environment is in the folder."""
+    before = os.environ.get("SARISSA_ENGINES")
+    os.environ["SARISSA_ENGINES"] = folder
+    try:
+        yield
+    finally:
+        os.environ.pop("SARISSA_ENGINES")
+        if before is not None:
+            os.environ["SARISSA_ENGINES"] = before
+
+
 def a_slice_takes_what_fits():
     """And no more, what is worth most first; of a system that has its rows nothing is started."""
     some, args = results(["broadcast/1k-on-4", "reduce/*-on-16", "broadcast/*-on-8"])
@@ -304,6 +342,6 @@ for test in (the_newest_whole_set_counts, rows_of_other_commands_and_releases_do
              a_row_that_is_lost_says_so, a_line_tells_what_its_figures_are,
              what_a_death_costs_has_a_table_of_its_own, defaults_have_a_table_of_their_own,
              no_measured_time_is_below_its_bound, only_what_is_missing_is_measured_again,
-             cases_of_defaults_measure_these, a_slice_takes_what_fits, what_is_known_tells_how_long,
+             cases_of_defaults_measure_these, cases_of_engines_measure_those, a_slice_takes_what_fits, what_is_known_tells_how_long,
              a_reduce_with_kills_is_ours_alone):
     test()

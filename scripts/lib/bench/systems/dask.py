@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dask's side of a measurement: one worker per node, the scheduler and a client on node 0, over TCP,
-from Debian's packages.
+from Debian's packages; dask-today: the same, from PyPI (scripts/setup --engines).
 
 Fair to it: links of its own of the same shape, without our XDP programs and with segmentation
 off-loads for large objects; no limit of memory, no spilling, no compression (there is nothing to gain), no statistics
@@ -14,6 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from lib import engines
 from lib.bench.systems import peer
 from lib.bench.systems.peer import START_S, Peer
 from lib.bench.task import Program, built, end_programs
@@ -43,15 +44,15 @@ def environment():
 
 class Dask(Peer):
     system = "dask"
-    one_way = ("gather",)
+    operations = (*Peer.operations, "p2p")
+    one_way = ("gather", "p2p")
+    python = PYTHON
 
     def __init__(self, config, tuning):
         super().__init__(config, tuning)
         self.daemons = []
 
     def __enter__(self):
-        if not installed():
-            peer.install(PACKAGES)
         super().__enter__()
         try:
             self.start()
@@ -59,6 +60,11 @@ class Dask(Peer):
             self.__exit__()
             raise
         return self
+
+    @classmethod
+    def need(cls):
+        if not installed():
+            peer.install(PACKAGES)
 
     def end_ranks(self):
         self.run()
@@ -78,7 +84,7 @@ class Dask(Peer):
                         "--local-directory", self.directory)
         with open(self.directory / "log.driver", "wb") as log:
             self.programs.append(Program(
-                self.config, 0, "dask's client", PYTHON, ROOT / "bench/dask_driver.py", address,
+                self.config, 0, "dask's client", self.python, ROOT / "bench/dask_driver.py", address,
                 self.count, self.tuning, env=environment(), log=log))
         self.driver = self.programs[0].task
 
@@ -86,7 +92,7 @@ class Dask(Peer):
         with open(self.directory / f"log.{kind}", "ab") as log:
             self.daemons.append(subprocess.Popen(
                 [str(a) for a in ("ip", "netns", "exec", network.node_netns(self.config["name"], node),
-                                  PYTHON, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
+                                  self.python, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
                                   *argv)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment(),
                 start_new_session=True))
@@ -120,3 +126,13 @@ class Dask(Peer):
         taken = self.driver.ask("check")["taken"]
         self.rest()
         return taken
+
+
+class DaskToday(Dask):
+    system = "dask-today"
+    optional = True
+
+    @classmethod
+    def need(cls):
+        engines.need(cls.system, "distributed")
+        cls.python = engines.python()

@@ -60,6 +60,11 @@ class System:
     """One task per node. Who derives has system, ready(), begin(), finish(), verify() and trouble()."""
 
     first_gathered = 1  # node 0 does not get its own object
+    optional = False    # whether the others are measured without it where it cannot run
+
+    @classmethod
+    def need(cls):
+        """Installs what it needs, or fails in one line. Called before its links are made."""
 
     def __init__(self, config, tuning):
         self.config, self.tuning = config, tuning

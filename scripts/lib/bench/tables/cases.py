@@ -14,6 +14,7 @@ RATES_BUSY = {("broadcast", 16): 40, ("reduce", 16): 40, ("allreduce", 16): 40,
 RATES_3498 = {4: 200, 8: 200, 16: 75}
 OPERATIONS = ("broadcast", "gather", "reduce", "allreduce")
 DEFAULT = "-default"  # ends the names of cases in which the others run as they come
+ENGINES = "-engines"  # ends those in which they are of the engines' environment
 
 SMALL = {  # limits of sizes at which a ratio to the bound says nothing: only the time does
     "broadcast/1k-on-16": {"seconds": 0.002},
@@ -34,7 +35,7 @@ STAGGERED = {
 
 
 WORTH = (r"[a-z]+/(1k|64k|1m|32m)-on-(8|16)", r".*/stagger-[0-9.]+-random", r".*/64m-on-(8|16)",
-         r".*/stagger-.*", r".*/kill-.*")  # what is to be measured first; then the rest
+         r".*/stagger-.*", r".*/kill-.*", r".*/(1k|64k|1m|16m)-on-\d-engines")  # what is to be measured first; then the rest
 
 
 class Case(NamedTuple):
@@ -42,6 +43,7 @@ class Case(NamedTuple):
     command: str
     limits: dict = {}
     huge: bool = False
+    engines: bool = False
 
 
 def rank(case):
@@ -102,6 +104,15 @@ def defaults():
                            command(op, nodes, SIZES[text]) + " --tuning default")
 
 
+def engines():
+    """Beside what a user of the engines has today. What is long comes last."""
+    sizes = {"1k": KIB, "64k": 64 * KIB, "1m": MIB, "16m": 16 * MIB, "64m": 64 * MIB}
+    for text, size in sizes.items():
+        for nodes, op in [*((nodes, op) for nodes in (8, 4) for op in OPERATIONS), (2, "p2p")]:
+            yield Case(f"{op}/{text}-on-{nodes}{ENGINES}",
+                       f"{op} --nodes {nodes} --size {size} --rate {RATES[nodes]} --mtu 1500", engines=True)
+
+
 CASES = [
     *(case for nodes in NODES for op in OPERATIONS for case in by_size(op, nodes)),
     *round_trips(),
@@ -109,6 +120,7 @@ CASES = [
     *(case for op in STAGGERED for case in staggered(op)),
     *killed_reduces(),
     *defaults(),
+    *engines(),
     *(Case(f"{op}/1g-on-4", command(op, 4, 1024 * MIB), LARGE[op], huge=True)
       for op in OPERATIONS),
 ]

@@ -6,11 +6,15 @@ from lib.bench import ops
 from lib.bench.tables import rows as bench_rows
 from lib.bench.tables.table import label, name_of
 
-OVER_BOUND = {"sarissa": 1.4, "openmpi": 1.4, "gloo": 7.0, "dask": 4.0}  # where nothing is measured
-DEFAULT_OVER = 7.5                                                       # of a peer as it comes
-LEAST_S = {"sarissa": 0.2, "openmpi": 0.2, "gloo": 0.2, "dask": 0.3}     # of a turn
-START_S = {"sarissa": 2.0, "openmpi": 1.5, "gloo": 2.0, "dask": 3.0}     # and its end
-START_NODE_S = {"sarissa": 0.15, "openmpi": 0.15, "gloo": 0.25, "dask": 0.5}
+OVER_BOUND = {"sarissa": 1.4, "openmpi": 1.4, "gloo": 7.0, "dask": 4.0, "ray": 4.0, "torch-gloo": 7.0,
+              "mooncake": 4.0, "nixl": 4.0, "dask-today": 4.0}           # where nothing is measured
+DEFAULT_OVER = 7.5  # of a peer as it comes
+LEAST_S = {"sarissa": 0.2, "openmpi": 0.2, "gloo": 0.2, "dask": 0.3, "ray": 0.4, "torch-gloo": 0.2,
+           "mooncake": 0.2, "nixl": 0.2, "dask-today": 0.3}              # of a turn
+START_S = {"sarissa": 2.0, "openmpi": 1.5, "gloo": 2.0, "dask": 3.0, "ray": 8.0, "torch-gloo": 3.0,
+           "mooncake": 3.0, "nixl": 2.0, "dask-today": 4.0}              # and its end
+START_NODE_S = {"sarissa": 0.15, "openmpi": 0.15, "gloo": 0.25, "dask": 0.5, "ray": 2.0, "torch-gloo": 1.5,
+                "mooncake": 0.4, "nixl": 0.4, "dask-today": 0.7}
 CHECKED_BYTES_S = 1e9    # filled, put and compared, all nodes together
 REVIVE_S = 5.0           # of nodes that were killed
 

@@ -13,7 +13,8 @@ from lib.bench import ops
 from lib.bench.tables.cases import NODES, OPERATIONS, RATES, SIZES, STAGGERED
 from lib.bench.transfer import bound_seconds
 
-NAMES = {"sarissa": "Sarissa", "openmpi": "OpenMPI", "gloo": "Gloo", "dask": "Dask"}
+NAMES = {"sarissa": "Sarissa", "openmpi": "OpenMPI", "gloo": "Gloo", "dask": "Dask", "ray": "Ray",
+         "torch-gloo": "torch, gloo", "mooncake": "Mooncake", "nixl": "NIXL", "dask-today": "Dask of today"}
 COLOURS = {"Sarissa": "#0b4fa8", "OpenMPI": "#c2571a", "Gloo": "#2e7d4f", "Dask": "#8a5fb0"}
 LABELS = {"1k": "1 KiB", "64k": "64 KiB", "1m": "1 MiB", "32m": "32 MiB", "64m": "64 MiB"}
 GAPS = (0.1, 0.2, 0.3)

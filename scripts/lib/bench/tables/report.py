@@ -18,7 +18,7 @@ from pathlib import Path
 from lib import options
 from lib.bench import ops, options as bench_options
 from lib.bench.tables import figures as bench_figures, ray_page, rows as bench_rows
-from lib.bench.tables.cases import CASES, DEFAULT
+from lib.bench.tables.cases import CASES, DEFAULT, ENGINES
 from lib.bench.tables.figures import NAMES
 from lib.bench.tables.rows import CORES_FULL
 from lib.bench.tables.table import middle
@@ -200,6 +200,8 @@ def section(case):
     """The title under which a case stands."""
     if case.endswith(DEFAULT):
         return "As they come"
+    if case.endswith(ENGINES):
+        return "Engines of today"
     for part, title in (("/kill-", "A node is killed half way"), ("/stagger-", "One node after the other"),
                         ("-mtu-", "Frames of 3,498 bytes")):
         if part in case:
@@ -208,7 +210,7 @@ def section(case):
 
 
 SECTIONS = ("Objects of 32 MiB and more", "Objects up to 1 MiB", "Frames of 3,498 bytes",
-            "One node after the other", "As they come", "A node is killed half way")
+            "One node after the other", "As they come", "Engines of today", "A node is killed half way")
 
 
 def summary(best):
@@ -239,7 +241,8 @@ def page_blocks(best):
     return {"summary": f"{where(best)}\n\n{summary(best)}",
             **{title: (kills if "killed" in title else times)(cases) if cases else "Not measured."
                for title, cases in sections.items()},
-            "not measured": ", ".join(f"`{name}`" for name in left) or "All cases are measured."}
+            "not measured": textwrap.fill(", ".join(f"`{name}`" for name in left), WRAP, break_on_hyphens=False) or
+            "All cases are measured."}
 
 
 def readme_blocks(best):
