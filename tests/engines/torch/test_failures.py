@@ -97,6 +97,7 @@ def kills(cluster, function, kill):
         out = [run.line(rank) for rank in range(run.size) if rank != 2]
         for process in run.processes:
             process.kill()
+    leaves_nothing(cluster)
     return begin, out
 
 
@@ -108,9 +109,25 @@ def test_a_killed_rank_is_named_at_all_others_in_time(cluster):
             assert when - begin < NOTICED_S, (when - begin, words)
 
 
+def leaves_nothing(cluster):
+    """The leases of the killed ranks end."""
+    until = time.monotonic() + 30
+    while left := [info.name for info in cluster[0].ls(".torch/")]:
+        assert time.monotonic() < until, left
+        time.sleep(0.1)
+
+
 def test_a_rank_whose_node_died_is_named_in_time():
     with sarissa.LocalCluster(4) as cluster:
-        begin, out = kills(cluster, "waits", lambda run: cluster.kill(2))
+        with ranks.Ranks(__file__, "waits", cluster, lost=2) as run:
+            assert [run.line(rank) for rank in range(4)] == ["ready"] * 4
+            time.sleep(0.3)  # they wait
+            begin = time.monotonic()
+            cluster.kill(2)
+            out = [run.line(rank) for rank in (0, 1, 3)]
+            run.processes[2].kill()
+            run.results(killed=(2,))
+        leaves_nothing(cluster)
     for errors in out:
         for kind, words, when in errors:
             assert kind == "RankDied" and re.search("rank 2 has died: node 2, where it ran, has died", words), words

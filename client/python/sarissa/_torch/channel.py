@@ -27,7 +27,7 @@ from .operation import Names, Operation, Step
 CAPACITY = 1024  # of the queue
 BUSY_MAX = 900  # steps under way; views are as many
 BYTES_MAX = 256 << 20  # of the operations under way
-DATA_LEASE_S = 10.0
+DATA_LEASE_S = 5.0
 TICK_S = 0.1
 EXPLAIN_S = 1.2  # a failed step waits so long for a death that explains it
 RETRY_S = 0.02  # a put that found the store full
@@ -309,7 +309,7 @@ class Channel:
         self._threads[0].join(5)
         self._chores.put(None)
         with contextlib.suppress(Error):
-            self._lease.end()
+            self._lease._maker.close() if self.members.alone else self._lease.end()
         self.members.close()
         self._epoll.close()
         os.close(self._wakes)

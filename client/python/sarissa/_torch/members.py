@@ -18,7 +18,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Callable, Dict, Optional, Set, Tuple
 
-from .._errors import Error, NoNode
+from .._errors import Error, NoNode, PartialError
 from .errors import CollectiveError, RankDied, RanksDiffer, RanksMissing
 from .operation import Operation
 
@@ -29,6 +29,8 @@ ALIVE_S = 0.3  # an end of the process: then its lease ends, and
 SUSPECT_S = 0.2  # after the process the others hear of it
 MARK_S = 0.3  # a collective that waits so long tells what it is
 LOOK_S = 0.25  # between looks at the nodes, while something waits
+LISTED_S = 2.0  # after a death all names are known again
+ANSWER_S = 3.0  # of the node of this rank, else it has gone
 PROGRESS_BYTES = 8 << 20
 PROGRESS_COUNT = 16
 HISTORY = 1000
@@ -59,6 +61,10 @@ class Members:
         self.eager = False
         self.suspects: Dict[int, float] = {}  # since when; that they have left may still be on its way
         self._looked = 0.0
+        self._died = 0.0
+        self._asked: Optional[float] = None  # since when the node has not answered
+        self.alone: Optional[CollectiveError] = None  # the node of this rank has gone
+        self._useful = 0  # the last collective that has ended well
         node = channel.node
         self._lease = node.lease(ttl=ALIVE_S)
         self._watch = channel._handle.queue(1)
@@ -75,7 +81,6 @@ class Members:
                 continue
             kind, _, name, _ = result
             if kind == MISSED:
-                self._looked = 0.0
                 self._look(True)
             elif kind in (COMPLETE, GONE) and name.startswith(self._base):
                 self._event(name, kind == GONE)
@@ -106,6 +111,7 @@ class Members:
     def _dies(self, rank: int, why: str) -> None:
         if rank in self.dead or rank in self.left:
             return
+        self._died = time.monotonic()
         self.dead[rank] = RankDied(f"{self.label(rank)} has died: {why}", rank)
         self._fail_those(lambda operation: rank in operation.needs, self.dead[rank])
         self._channel.give_up_targets()
@@ -182,6 +188,10 @@ class Members:
 
     def refusal(self, operation: Operation) -> Optional[Exception]:
         """Why it cannot be done."""
+        if self.alone:
+            if not self._asked:
+                self._look(False)
+            return self._of(operation, self.alone)
         for rank in operation.needs:
             if rank in self.dead:
                 return self._of(operation, self.dead[rank])
@@ -233,6 +243,8 @@ class Members:
     def past(self, operation: Operation) -> None:
         assert operation.number is not None
         self._ended.add(operation.number)
+        if operation.work.is_success():
+            self._useful = max(self._useful, operation.number)
         self._since[0] += operation.bytes
         self._since[1] += 1
         self._move()
@@ -269,25 +281,28 @@ class Members:
             if now - since > SUSPECT_S:
                 del self.suspects[rank]
                 self._dies(rank, "its process has ended")
+        if self._asked and now - self._asked > ANSWER_S:
+            self._is_alone(f"it has not answered for {ANSWER_S:g} s: look whether its two processes run")
         old = False
         for operation in self._channel.under_way:
             age = now - operation.begun
             old = old or age > LOOK_S
             if operation.number is not None and age > MARK_S and self.size > 1:
                 self._tell_mark(operation.number)
-        if old and now - self._looked > LOOK_S:
+        if old and now - self._looked > LOOK_S and not self._asked:
             self._looked = now
             self._look(False)
 
     def _look(self, lists: bool) -> None:
         """lists: events are missing. The node's answers come in the thread for chores."""
         channel = self._channel
+        self._asked = self._asked or time.monotonic()
 
         def look() -> None:
             try:
                 nodes = channel.node.nodes()
             except NoNode as error:
-                channel.post(partial(self._alone, error))
+                channel.post(partial(self._no_node, str(error)))
                 return
             channel.post(lambda: self._see({one.node for one in nodes if one.state == "down"}))
             if lists:
@@ -297,6 +312,7 @@ class Members:
         channel.chore(look)
 
     def _see(self, down: Set[int]) -> None:
+        self._asked = self.alone = None
         for rank, (node, _) in list(self._nodes.items()):
             if node in down and rank != self.rank:
                 self._dies(rank, f"node {node}, where it ran, has died")
@@ -308,23 +324,47 @@ class Members:
             if name not in names:
                 self._lives(rank, 0, name, True)
 
-    def _alone(self, error: Exception) -> None:
-        self._fail_those(lambda _: True, CollectiveError(f"the node of this rank has gone: {error}"))
+    def _no_node(self, words: str) -> None:
+        self._asked = None
+        self._is_alone(words)
+
+    def _is_alone(self, words: str) -> None:
+        self.alone = CollectiveError(f"the node of this rank has gone: {words}")
+        self._fail_those(lambda _: True, self.alone)
 
     # --- the end
 
     def leave(self, seconds: float) -> None:
-        """In another thread: this rank begins nothing any more. Waits until the others need nothing of it."""
+        """In another thread: this rank begins nothing any more. Waits until the others need nothing of it, that is are
+        past the last collective that has ended well here."""
         number = self._channel.number
         self._channel.post(lambda: self._tell(f"left/{self.rank}/{number}"))
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._channel._closed:
             others = [rank for rank in range(self.size) if rank != self.rank and rank not in self.dead]
-            if all(self.did[rank] >= number or self.left.get(rank, -1) >= number for rank in others):
+            if self.alone or all(self.did[rank] >= self._useful or rank in self.left for rank in others):
                 return
             time.sleep(0.005)
 
+    def clear(self) -> None:
+        """Of several survivors the first deletes what a dead rank has left. Its lease does not where the owner of a name
+        has died with it (guarantees.md, section 4)."""
+        live = [rank for rank in range(self.size) if rank not in self.dead and rank not in self.left]
+        if not self.dead or self.alone or self.rank != min(live, default=-1):
+            return
+        time.sleep(max(0.0, self._died + LISTED_S - time.monotonic()))
+        channel = self._channel
+        try:
+            names = [info.name for info in channel.node.ls(f"{channel.base}/")]
+        except PartialError as error:
+            names = [info.name for info in error.found]
+        except Error:
+            return
+        for name in names:
+            with contextlib.suppress(Error):
+                channel.node.delete(name)
+
     def close(self) -> None:
         with contextlib.suppress(Error):
-            self._lease.end()
+            self._lease._maker.close() if self.alone else self._lease.end()
         self._watch = None  # type: ignore[assignment]

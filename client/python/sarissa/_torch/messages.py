@@ -118,7 +118,7 @@ class Messages:
     def drain(self, seconds: float) -> None:
         """Waits until what this rank has sent is received, where its receiver lives."""
         channel, until = self._channel, time.monotonic() + seconds
-        ranks = {rank for rank, _ in self._sent}
+        ranks = {rank for rank, _ in self._sent} if not channel.members.alone else set()
         while ranks and time.monotonic() < until:
             lost = {*channel.members.dead, *channel.members.left}
             try:

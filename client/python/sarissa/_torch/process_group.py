@@ -432,6 +432,7 @@ class ProcessGroup(TorchProcessGroup):
             seconds = 0.0 if hasattr(sys, "last_type") else LEAVE_S
             self._messages.drain(seconds)
             self._channel.members.leave(seconds)
+            self._channel.members.clear()
             self._channel.close()
             self._node.close()
             OPEN.discard(self)
