@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import sarissa
@@ -79,6 +80,7 @@ def test_serve_ensemble(local):
 
 
 def test_all_examples_are_run():
-    here = open(__file__).read() + (ROOT / "tests/python/adapters/test_dask.py").read_text()
+    files = [Path(__file__), ROOT / "tests/python/adapters/test_dask.py", *(ROOT / "tests/engines").glob("*/test_*.py")]
+    here = "".join(path.read_text() for path in files)
     for path in (ROOT / "examples").glob("*.py"):
         assert f'"{path.name}"' in here, f"no test runs {path.name}"

@@ -28,7 +28,7 @@ import ray
 from ._node import Node
 from ._operations import ttl_ns
 from ._ray import cluster as _ray_cluster
-from ._ray import place, reduces, tasks, waits
+from ._ray import owned, place, reduces, tasks, waits
 from ._ray.cluster import RayNode
 from ._ray.refs import Ref, new
 from ._ray.tasks import Task, method
@@ -61,7 +61,11 @@ def init(nodes: str = "new", store: int = 256, objects: Optional[int] = None, tt
     more = ([] if rate is None else ["--rate", str(rate)]) + ([] if objects is None else ["--objects", str(objects)])
     how = {"ttl": ttl, "store": store, "control": [], "dataplane": more}
     made = _ray_cluster.Cluster(nodes == "existing", how, timeout)
-    made.begin()
+    try:
+        made.begin()
+    except BaseException:
+        place.close()  # whatever used a node that was there for a moment
+        raise
     _cluster = made
     return made.nodes()
 
@@ -79,6 +83,7 @@ def shutdown() -> None:
     made, _cluster = _cluster, None
     if made is None:
         return
+    owned.forget()
     if ray.is_initialized():
         place.close()
     made.end()

@@ -41,14 +41,18 @@ def temp():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
-def cluster(temp):
-    """A Ray cluster of two nodes, and this process as its driver."""
-    made = Cluster(initialize_head=True, head_node_args=node_args(temp_dir=temp))
-    try:
-        made.add_node(**node_args())
-        ray.init(address=made.address, log_to_driver=False)
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
+@pytest.fixture(scope="module")
+def cluster_of(temp):
+    """Makes a Ray cluster of so many nodes, whose driver is this process."""
+    made = []
+
+    def make(count, **more):
+        made.append(Cluster(initialize_head=True, head_node_args=node_args(temp_dir=temp, **more)))
+        for _ in range(count - 1):
+            made[0].add_node(**node_args(**more))
+        ray.init(address=made[0].address, log_to_driver=False)
+        return made[0]
+    yield make
+    ray.shutdown()
+    for one in made:
+        one.shutdown()

@@ -12,24 +12,16 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import sarissa
 import sarissa.ray
-from conftest import node_args, until
-from ray.cluster_utils import Cluster
+from conftest import until
 
 ELEMENTS = 100_000
 
 
 @pytest.fixture(scope="module")
-def nodes(temp):
-    made = Cluster(initialize_head=True, head_node_args=node_args(temp_dir=temp))
-    try:
-        made.add_node(**node_args())
-        ray.init(address=made.address, log_to_driver=False)
-        started = sarissa.ray.init(store=64, ttl=1.0)
-        yield started
-        sarissa.ray.shutdown()
-    finally:
-        ray.shutdown()
-        made.shutdown()
+def nodes(cluster_of):
+    cluster_of(2)
+    yield sarissa.ray.init(store=64, ttl=1.0)
+    sarissa.ray.shutdown()
 
 
 def on(node):
@@ -268,5 +260,12 @@ def test_free_and_odd_input(nodes):
         sarissa.ray.reduce([sarissa.ray.ref(), sarissa.ray.ref()], num=3)
     with pytest.raises(sarissa.TimedOut, match="not there after 0.2 s"):
         sarissa.ray.get(sarissa.ray.ref(), timeout=0.2)
+    with pytest.raises(sarissa.InvalidArgument, match="type|elements|bytes"):
+        sarissa.ray.get(sarissa.ray.reduce([sarissa.ray.put(numpy.ones(3)), sarissa.ray.put(numpy.ones(3, "f4"))]), timeout=20)
+    later = sarissa.ray.ref()
+    unlike = sarissa.ray.reduce([sarissa.ray.put(numpy.ones(3)), later])
+    sarissa.ray.put(numpy.ones(4), ref=later)
+    with pytest.raises(sarissa.InvalidArgument):
+        sarissa.ray.get(unlike, timeout=20)
     with pytest.raises(RuntimeError, match="was called already"):
         sarissa.ray.init()

@@ -11,6 +11,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
@@ -20,6 +22,7 @@ from .._node import Node
 from . import place
 
 PORT_FIRST, PORT_STEP, PORT_LAST = 7400, 16, 32000
+BEGINS_S = 60.0  # a new folder is in use within
 
 
 class Answer(NamedTuple):
@@ -40,9 +43,11 @@ def daemon(kind: str) -> str:
 
 
 def sweep() -> None:
-    """Folders whose supervisor was killed."""
+    """Removes folders whose supervisor was killed."""
     for path in Path(place.base()).glob("ray-*"):
         try:
+            if not (path / "lock").exists() and time.time() - path.stat().st_mtime > BEGINS_S:
+                shutil.rmtree(path, ignore_errors=True)
             with open(path / "lock") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
@@ -55,6 +60,7 @@ class NodeActor:
         self._ip = ip
         self._port: Optional[socket.socket] = None
         self._supervisor: Optional[subprocess.Popen[str]] = None
+        self._ended = threading.Event()
 
     def prepare(self) -> Answer:
         """Finds the programs, and an address that is free: "IP:PORT"."""
@@ -119,7 +125,7 @@ class NodeActor:
             return "it was not started"
         assert self._supervisor.stdout is not None
         said = self._supervisor.stdout.read().strip()
-        self._supervisor.wait()
+        self._ended.set()
         return said or "its supervisor has ended"
 
     def stop(self) -> None:
@@ -127,4 +133,4 @@ class NodeActor:
         if self._supervisor is not None:
             assert self._supervisor.stdin is not None
             self._supervisor.stdin.close()
-            self._supervisor.wait()
+            self._ended.wait()

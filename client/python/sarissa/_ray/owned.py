@@ -56,8 +56,7 @@ def _begin() -> None:
     with LOCK:
         if _pid != os.getpid():
             _pid, _thread = os.getpid(), None
-            for table in (_names, _handed, _kept):
-                table.clear()  # type: ignore[attr-defined]
+            forget()
         if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(target=_serve, daemon=True, name="sarissa-ray-refs")
             _thread.start()
@@ -96,7 +95,7 @@ def bind(ref: Ref) -> None:
         return
     name = entry.name
     entry.scope, entry.comes = task.hex(), True
-    task.future().add_done_callback(lambda _: later(lambda: hold(name)))
+    task.future().add_done_callback(lambda _: later(lambda: hold(name, True)))
 
 
 def coming(name: Name, keep: Sequence[Any]) -> None:
@@ -139,17 +138,29 @@ def free(ref: Ref) -> None:
         place.node().delete(ref.name)
 
 
+def forget() -> None:
+    """The nodes have ended, with all objects."""
+    with LOCK:
+        for table in (_names, _handed, _kept):
+            table.clear()  # type: ignore[attr-defined]
+
+
 # --- the thread
 
-def hold(name: Name) -> None:
-    """What it has needed may go. Where the object is not there yet, the thread tries again."""
+def hold(name: Name, ended: bool) -> None:
+    """What it has needed may go. ended: what makes the object has ended, so it is there or will not be. Otherwise the
+    thread tries again."""
     entry = _names.get(name)
     if entry is None or entry.held:
         return
-    entry.comes, entry.keep = False, []
-    with contextlib.suppress(Error):
-        place.lease().hold(entry.name)
+    entry.comes, entry.keep = ended, []
+    try:
+        place.with_lease(lambda lease: lease.hold(name))
         entry.held = True
+    except NotFound:
+        pass
+    except Error:
+        entry.comes = False
 
 
 def in_scope() -> Optional[Any]:
@@ -219,7 +230,7 @@ def _look(ending: Dict[Name, Owned]) -> None:
                 del ending[name]
                 _end(entry)
     for entry in [one for one in list(_names.values()) if not one.held and not one.comes]:
-        hold(entry.name)
+        hold(entry.name, False)
     for name, until in list(_handed.items()):
         _let_go(name, until)
 
@@ -229,7 +240,7 @@ def _let_go(name: Name, until: float) -> None:
     try:
         if place.node().info(name).leases < 2 and time.monotonic() < until:
             return
-        place.lease().drop(name)
+        place.with_lease(lambda lease: lease.drop(name))
     except NotFound:
         pass
     except Error:

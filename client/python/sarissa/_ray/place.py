@@ -10,11 +10,11 @@ import json
 import os
 import threading
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
 import ray
 
-from .._errors import Error, NoNode, Refused
+from .._errors import Deleted, Error, NoNode, Refused
 from .._leases import Lease
 from .._node import Node
 
@@ -22,7 +22,8 @@ TESTED = ("2.51", "2.60")  # versions of Ray
 TTL_S = 10.0
 JOINS_S = 10.0  # a Ray node that has just joined gets its node within
 LOCK = threading.RLock()
-_opened: Dict[int, Tuple[Node, Lease]] = {}  # of this process: a child after fork has its own
+T = TypeVar("T")
+_opened: Dict[Tuple[int, Optional[str]], Tuple[Node, Lease]] = {}  # of this process: a child after fork has its own
 
 
 def check_version(untested: bool = False) -> None:
@@ -85,8 +86,8 @@ def describe() -> str:
 
 
 def _connect() -> Tuple[Node, Lease]:
-    """A node that is being started is waited for."""
-    until = time.monotonic() + JOINS_S
+    """For a task, a node that is being started is waited for. The driver has started it."""
+    until = time.monotonic() + (0 if ray._private.worker.global_worker.mode == ray.SCRIPT_MODE else JOINS_S)
     while True:
         try:
             node = Node(socket_path())
@@ -100,11 +101,13 @@ def _connect() -> Tuple[Node, Lease]:
 
 def _ours() -> Tuple[Node, Lease]:
     with LOCK:
-        pid = os.getpid()
-        if pid not in _opened:
-            _opened.clear()
-            _opened[pid] = _connect()
-        return _opened[pid]
+        where = os.getpid(), socket_path()
+        if where not in _opened:
+            _opened.clear()  # of nodes that have ended
+            opened = _connect()
+            where = os.getpid(), opened[0].address
+            _opened[where] = opened
+        return _opened[where]
 
 
 def node() -> Node:
@@ -117,12 +120,25 @@ def lease() -> Lease:
     return _ours()[1]
 
 
+def with_lease(do: Callable[[Lease], T]) -> T:
+    """A lease that has ended, because its node lost all state, is replaced by another one."""
+    first = lease()
+    try:
+        return do(first)
+    except Deleted:
+        with LOCK:
+            for where, (opened, old) in _opened.items():
+                if old is first:
+                    _opened[where] = opened, opened.lease(ttl=ttl())
+        return do(lease())
+
+
 def close() -> None:
     """What this process made goes."""
     with LOCK:
-        opened = _opened.pop(os.getpid(), None)
-    if opened is not None:
-        node_, lease_ = opened
+        opened = [both for (pid, _), both in _opened.items() if pid == os.getpid()]
+        _opened.clear()
+    for node_, lease_ in opened:
         try:
             lease_.end()
         except Error:

@@ -38,7 +38,7 @@ def _end(name: Name, sources: Sequence[Any], ended: Any, cancel: bool) -> None:
     """In the thread of the Refs, which keeps the sources until now."""
     if ended.cancelled() or ended.exception() is not None:
         return
-    owned.hold(name)
+    owned.hold(name, True)
     if cancel:
         used = set(ended.result())
         cancel_tasks([one for one in sources if one.id not in used])

@@ -136,6 +136,8 @@ def main(how: Dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    if os.fork():  # Ray kills the children of a worker that ends, and this one has something to do then
+        os._exit(0)
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     main(json.loads(sys.argv[1]))

@@ -30,16 +30,15 @@ def put(value: Any, ref: Optional[Ref]) -> Ref:
 
 def store(name: Name, value: Any, again: bool) -> Status:
     """again: a task that Ray runs once more may replace what it has put."""
-    maker = place.lease()._maker
     with nested() as inside:
         try:
-            kind = values.put(maker, name, value)
+            kind = place.with_lease(lambda lease: values.put(lease._maker, name, value))
         except Exists:
             if not again:
                 raise
             with contextlib.suppress(NotFound):
-                maker.delete(name)
-            kind = values.put(maker, name, value)
+                place.node().delete(name)
+            kind = values.put(place.lease()._maker, name, value)
     owned.put(name, inside)
     return Status(kind, inside)
 

@@ -12,11 +12,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import ray
 
-from .._errors import Deleted, Error, Lost, NotFound, TimedOut, Unavailable
+from .._errors import Deleted, Error, Lost, NotFound, PartialError, TimedOut, Unavailable
 from .._names import timeout_ns
 from .._refs import num_of
 from . import values
-from .refs import DONE, FAILED, PENDING, ended, kind_of, leaves, state
+from .refs import DONE, FAILED, PENDING, Origin, ended, kind_of, leaves, state
 
 LOOK_S = 0.5  # an object that should be there is looked for so often
 GONE_S = 3.0  # one that is lost, or a node that has gone, may come back within
@@ -48,6 +48,7 @@ class Get:
         self.future = ref.node.get_future(ref.name, None, raw)
         self.done: Dict[Any, Optional[BaseException]] = {}  # tasks that have ended
         self._missing_since: Optional[float] = None
+        self._is_reduce = bool(getattr(ref, "_origin", Origin()).sources)
 
     def pending(self) -> List[Any]:
         return [one for one in leaves([self.ref]) if one not in self.done]
@@ -66,7 +67,9 @@ class Get:
         return found
 
     def look(self) -> None:
-        """Raises what says that the object will not come, though what makes it has ended."""
+        """Raises what says that the object will not come: what makes it has ended, or it is a reduce that fails."""
+        if self.check() != DONE and not self._is_reduce:
+            return
         why = self._absence()
         now = time.monotonic()
         if why is None:
@@ -79,16 +82,16 @@ class Get:
     def _absence(self) -> Optional[Error]:
         node, name = self.ref.node, self.ref.name
         try:
-            if getattr(self.ref, "_origin", None) is not None and self.ref._origin.sources:
+            if self._is_reduce:
                 node.reduce_sources(name, 0)
                 return None
             info = node.info(name)
         except NotFound:
             return Deleted(errno.ESTALE, f"{self.ref!r}: the object is gone: it was freed, or the process that owned it "
-                           "has ended")
+                           "or the node that had it has ended: run its task again, or put it again")
         except TimedOut:
             return None
-        except Unavailable as error:
+        except (Unavailable, PartialError) as error:
             return error
         if info.copies == 0 and info.partial == 0 and info.lost:
             return Lost(errno.ENODATA, f"{self.ref!r}: the object is lost with node {info.lost_node} of sarissa: run "
@@ -109,7 +112,7 @@ class Get:
                 self.note(ray.wait(pending, num_returns=1, timeout=clock.left())[0])
             else:
                 futures.wait([self.future], clock.left(LOOK_S))
-                if not self.future.done() and self.check() == DONE:
+                if not self.future.done():
                     self.look()
             if clock.over() and not self.future.done():
                 self.check()
@@ -154,8 +157,7 @@ def _is_ready(one: Get) -> bool:
     if pending:
         one.note(ray.wait(pending, num_returns=len(pending), timeout=0)[0])
     try:
-        if one.check() == DONE:
-            one.look()
+        one.look()
     except Exception:
         return True
     return False
