@@ -40,9 +40,9 @@ class Worker:
         self.number, self.spec = number, spec
         self.fresh()
 
-    def join(self, system, rank, count, meeting):
+    def join(self, system, how, rank, count, meeting):
         """From here on arrays travel so."""
-        self.way = ways.SYSTEMS[system](rank, count, meeting)
+        self.way = ways.SYSTEMS[system](how, rank, count, meeting)
 
     def leave(self):
         self.way.close()
@@ -61,7 +61,7 @@ class Server:
         self.fresh()
 
     def join(self, system, how):
-        """From here on arrays travel so; how is what the application itself may do in several ways, or ''."""
+        """From here on arrays travel so; how: what may be done in several ways, or ''."""
         self.system, self.how, self.idle, self.pending = system, how, list(self.workers), {}
         self.meet()
 
@@ -74,8 +74,9 @@ class Server:
     def meet(self):
         """All who are there, in ranks: the server first."""
         meeting, count = next(self.meetings), len(self.workers) + 1
-        joined = [worker.join.remote(self.system, rank, count, meeting) for rank, worker in enumerate(self.workers, 1)]
-        self.way = ways.SYSTEMS[self.system](0, count, meeting)
+        joined = [worker.join.remote(self.system, self.how, rank, count, meeting)
+                  for rank, worker in enumerate(self.workers, 1)]
+        self.way = ways.SYSTEMS[self.system](self.how, 0, count, meeting)
         ray.get(joined)
 
     def leave(self):
@@ -99,6 +100,7 @@ class Server:
     def settle(self, done, lost):
         """The workers of these tasks are idle, or are not there any longer."""
         self.idle += [self.pending.pop(task) for task in done]
+        self.idle.sort(key=self.workers.index)  # the same order in all systems
         for task in lost:
             self.workers.remove(self.pending.pop(task))
         if lost and self.way.of_all:

@@ -35,14 +35,15 @@ from lib.bench import transfer
 from lib.bench.ray_nodes import RayNodes
 from lib.bench.systems.peer import set_offloads
 from lib.bench.tables import ray_page
-from lib.bench.tables.table import Columns, grouped, middle, taken
+from lib.bench.tables.table import Columns, grouped, middle, percent, taken
 from lib.bench.task import end_programs
 from lib.shell import ROOT, Failure, build_dir, say
 
 MIB = 1 << 20
 MB = 1e6
 SYSTEMS = ("sarissa", "ray", "ray-gloo")
-HOW = {("reduce", "ray"): ("get", "tree")}  # what an application of Ray may do in several ways: the better counts
+# what may be done in several ways: the best counts
+HOW = {("reduce", "ray"): ("get", "tree"), ("broadcast", "ray-gloo"): ("broadcast", "all_reduce")}
 IMAGE_BYTES = 4 * 3 * 32 * 32
 IDLE_S = 5.0
 PATIENCE_S = 300.0
@@ -92,7 +93,7 @@ def parse(argv):
     parser.add_argument("--rate", type=options.RATE, default=200, metavar="MBIT", help="of each link")
     parser.add_argument("--scale", type=options.SECONDS, default=16, metavar="F",
                         help="models are so many times smaller than the paper's (16)")
-    parser.add_argument("--rounds", type=options.COUNT, default=6, metavar="R", help="of a run; one before them warms up")
+    parser.add_argument("--rounds", type=options.COUNT, default=5, metavar="R", help="of a run; one before them warms up")
     parser.add_argument("--work-ms", type=options.real(0, 60000), default=50, metavar="T")
     parser.add_argument("--num", type=options.COUNT, metavar="K", help="gradients of a round, instead of the case's own")
     parser.add_argument("--repeat", type=options.COUNT, default=3, metavar="R", help="turns of each system")
@@ -201,7 +202,8 @@ def turns(args, bed, case):
     for same in grouped(rows, lambda row: row["system"]).values():
         ways = {how: middle(some, "seconds") for how, some in grouped(same, lambda row: row["how"]).items()}
         best = min(ways, key=ways.get)
-        yield from ({**row, "how_seconds": ways} for row in same if row["how"] == best)
+        others = ", ".join(f"{how} {seconds:.3g} s" for how, seconds in ways.items()) if best else ""
+        yield from ({**row, "ways": others} for row in same if row["how"] == best)
 
 
 def all_turns(args, bed, case):
@@ -237,7 +239,7 @@ def killed(args, bed, case, system):
     return row_of(args, case, system, spec, after, {
         "how": "", "killed": True, "cpu_seconds": round(statistics.mean(used), 3),
         "cores_busy": cores_busy(seconds, used), "loss": told["loss"], "workers": told["workers"],
-        "before_rounds_per_second": 1 / statistics.median(before), "longest_seconds": max(seconds)})
+        "before_rounds_per_second": 1 / statistics.median(before), "longest_seconds": max(seconds), "all_seconds": seconds})
 
 
 def measure(args):
@@ -246,11 +248,13 @@ def measure(args):
     with transfer.cluster(args.nodes, "--rate", args.rate, "--bare", suffix="r") as config:
         set_offloads(config, largest)
         with Bed(args, config, largest) as bed:
-            idle = idle_cores(bed)
-            say(f"Ray alone, {args.nodes} nodes without tasks: {idle:.2f} cores")
+            costs = idle(bed)
+            say(f"Ray alone, {args.nodes} nodes without tasks: {costs['idle_cores']:.2f} cores; other programs: "
+                f"{percent(costs['other_cpu_share'])} of the machine")
             for case in cases:
-                yield from told_of({**row, "idle_cores": idle} for row in turns(args, bed, case))
-            yield from told_of(all_killed(args, bed, [case for case in cases if CASES[case].is_application]))
+                yield from told_of({**row, **costs} for row in turns(args, bed, case))
+            applications = [case for case in cases if CASES[case].is_application]
+            yield from told_of({**row, **costs} for row in all_killed(args, bed, applications))
 
 
 def all_killed(args, bed, cases):
@@ -268,11 +272,14 @@ def told_of(rows):
         yield row
 
 
-def idle_cores(bed):
-    """Cores that Ray's own processes keep busy while nothing is asked of them."""
-    before = sum(bed.ray.cpu_seconds().values())
+def idle(bed):
+    """While nothing is asked of Ray: cores that its processes keep busy, and the share of all that others do."""
+    ours, machine, begin = sum(bed.ray.cpu_seconds().values()), transfer.machine_busy_seconds(), time.monotonic()
     time.sleep(IDLE_S)
-    return (sum(bed.ray.cpu_seconds().values()) - before) / IDLE_S
+    machine, seconds = transfer.machine_busy_seconds() - machine, time.monotonic() - begin
+    ours = sum(bed.ray.cpu_seconds().values()) - ours
+    return {"idle_cores": ours / seconds,
+            "other_cpu_share": round(max(0.0, machine - ours) / seconds / os.cpu_count(), 3)}
 
 
 def name_of(row):

@@ -39,9 +39,9 @@ def read(path):
 
 
 def newest(rows):
-    """By case: the rows of one commit, machine and number of nodes."""
+    """By case: the rows of one commit, machine and number of nodes, measured while no others used the machine."""
     out = {}
-    for case, same in grouped(rows, lambda row: row["case"]).items():
+    for case, same in grouped(filter(bench_rows.quiet, rows), lambda row: row["case"]).items():
         last = max(same, key=lambda row: row["measured"])
         out[case] = [row for row in same
                      if all(row[key] == last[key] for key in ("commit", "machine", "nodes", "bytes", "work_ms"))]
@@ -58,7 +58,8 @@ def entry(rows):
         return "-"
     seconds, bound = middle(rows, "seconds"), rows[0].get("bound_seconds")
     over = f" ({seconds / bound:.2f})" if bound else ""
-    return f"{duration(seconds)}{over}; {middle(rows, 'cpu_seconds'):.2f}, {100 * middle(rows, 'cores_busy'):.0f} %"
+    ways = f" [{rows[0]['ways']}]" if rows[0].get("ways") else ""
+    return f"{duration(seconds)}{over}; {middle(rows, 'cpu_seconds'):.2f}, {100 * middle(rows, 'cores_busy'):.0f} %{ways}"
 
 
 def result(case, by):
@@ -103,7 +104,7 @@ def blocks(rows):
     whole = [line for case, same in cases.items() for line in case_rows(case, same)]
     killed = [line for case, same in cases.items() for line in killed_rows(case, same)]
     machines = "; ".join(dict.fromkeys(row["machine"] for same in cases.values() for row in same))
-    idle = middle(rows, "idle_cores")
+    idle = middle([row for same in cases.values() for row in same], "idle_cores")
     costs = f"Ray alone, without a task: {idle:.2f} cores. {machines}." if idle is not None else "Not measured."
     return {"ray costs": costs, "ray": markdown(TITLE, whole) if whole else "Not measured.",
             "ray, a node is killed": markdown(KILLED, killed) if killed else "Not measured."}
