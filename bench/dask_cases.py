@@ -36,11 +36,12 @@ class Cases:
         self.client = Client(scheduler)
         self.client.wait_for_workers(workers, timeout=60)
         self.workers, self.plugin = workers, plugin
-        known = self.client.scheduler_info()["workers"]
-        self.address = {int(one["name"]): address for address, one in known.items()}
+        named = self.client.run(lambda dask_worker: dask_worker.name)
+        self.address = {int(name): address for address, name in named.items()}
         if plugin:
             import sarissa.dask
-            self.client.register_worker_plugin(sarissa.dask.Plugin())
+            register = getattr(self.client, "register_plugin", None) or self.client.register_worker_plugin
+            register(sarissa.dask.Plugin())
             self.sum = sarissa.dask.reduce
 
     def submit(self, function, *arguments, node=None):

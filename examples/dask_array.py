@@ -6,13 +6,17 @@ import sys
 
 import dask.array
 import distributed
+import numpy
 import sarissa.dask
 
 with distributed.Client(sys.argv[1]) as client:
     client.wait_for_workers(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
-    client.register_worker_plugin(sarissa.dask.Plugin())  # the one line
-    ones = dask.array.ones((1024, 1024), chunks=(512, 512))
-    product = (ones @ ones.T).persist()
-    print("mean", product.mean().compute())
-    parts = [client.submit(lambda i=i: i * dask.array.ones(200_000).compute()) for i in range(8)]
-    print("sum", sarissa.dask.reduce(parts).result()[0])  # added up in the network
+    register = getattr(client, "register_plugin", None) or client.register_worker_plugin  # Debian 12 has the latter
+    register(sarissa.dask.Plugin())  # the one line
+    weights = client.scatter(numpy.arange(200_000.0), broadcast=True)  # to all workers, along a tree
+    parts = [client.submit(lambda w, i=i: i * w, weights) for i in range(8)]
+    print("sum", sarissa.dask.reduce(parts).result()[1])  # added up in the network
+    blocks = dask.array.ones((8, 512, 512), chunks=(1, 512, 512))
+    with sarissa.dask.reductions():
+        mean = blocks.mean(axis=0)  # of the chunks that the workers have
+    print("mean", mean.compute().sum())

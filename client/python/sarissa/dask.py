@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dask's large arrays through the object store.
+"""Dask's large values through the object store.
 
     client = distributed.Client(...)
-    client.register_worker_plugin(sarissa.dask.Plugin())
+    client.register_plugin(sarissa.dask.Plugin())    # register_worker_plugin in Debian 12
 
-From then on arrays of numpy and bytes of 1 MiB and more do not travel inside Dask's messages between
-workers, nor in those of scatter() when the client's host has a node. The message has an id; the receiver
-takes the object from its own node. Many receivers of one array, of scatter(broadcast=True) and of
-replicate() as well, form the store's tree. What arrives is what the array was at that moment, and may be
-written as without the plugin.
-Dask decides as before where what goes and how long it lives: when it has let an array go, its object
-is deleted; what a killed worker held ends with its lease. Where no node runs, where the other side does
-not speak this, where the store is full or a node has died, arrays travel Dask's own way; so they do in a
-cluster with encryption. docs/user/dask.md says more.
+From then on what is 1 MiB and more does not travel inside Dask's messages between workers when several of them read
+it: arrays, bytes, data frames, tensors of the CPU, all that Dask or pickle writes as buffers. Nor does it in those
+of scatter() and gather() when the client's host has a node. The message has an id; the receiver takes the object
+from its own node. Many receivers form the store's tree. What arrives is what the value was at that moment, and may
+be written as without the plugin. What has one reader goes Dask's own way.
+Dask decides as before where what goes and how long it lives: when it has let a value go, its objects are deleted;
+what a killed worker held ends with its lease. Where no node runs, where the other side does not speak this, where
+the store is full or a node has died, values travel Dask's own way; so they do in a cluster with encryption.
+docs/user/dask.md says more.
 
-reduce() and allreduce() add up the results of futures in the network, as tasks finish. counts() tells what
-went through the store."""
+reduce() and allreduce() add up the results of futures in the network, as tasks finish. reductions() does so with
+those of dask.array. counts() tells what went through the store."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, Dict, Optional
 
 import distributed
@@ -33,9 +34,9 @@ from ._dask.store import Store
 from ._errors import Error, Refused
 from ._operations import ttl_ns
 
-__all__ = ["Plugin", "allreduce", "close", "counts", "reduce"]
+__all__ = ["Plugin", "allreduce", "close", "counts", "reduce", "reductions"]
 
-TESTED = ("2022.12.1",)  # versions of distributed
+TESTED = ((2022, 12, 1), (2026, 8, 0))  # the first and the last version of distributed
 DRAIN_S = 5.0
 _store: Optional[Store] = None
 _users: Dict[str, int] = {}  # plugins that workers of this process have, by the worker's address
@@ -51,8 +52,6 @@ def _open_store(ttl: float) -> Store:
             messages.patch()
             messages.replace(distributed.Client, "_scatter",
                              _dask_scheduler.scatterer(distributed.Client._scatter))
-            messages.replace(distributed.Client, "_unregister_worker_plugin",
-                             _unregisterer(distributed.Client._unregister_worker_plugin))
         except BaseException:
             messages.unpatch()
             store.close()
@@ -70,25 +69,36 @@ def _close_store() -> None:
 
 
 def close() -> None:
-    """This process's client stops: what it scatters goes Dask's own way again. Unregistering the plugin does
-    it as well."""
+    """This process's client stops: what it scatters and gathers goes Dask's own way again."""
     global _scatters
     _scatters = False
+    _reconnect()
     if not messages.workers:
         _close_store()
 
 
-def _unregisterer(unregister: Any) -> Any:
-    async def unregistered(client: Any, name: str, *args: Any, **how: Any) -> Any:
-        answer = await unregister(client, name, *args, **how)
-        if name == Plugin.name:
-            await asyncio.get_running_loop().run_in_executor(None, close)
-        return answer
-    return unregistered
+def _reconnect() -> None:
+    """The clients of this process connect again, and tell the scheduler whether they take ids."""
+    for client in list(distributed.Client._instances):
+        if client.status == "running":
+            client.loop.add_callback(client.rpc.collect)
 
 
 def _counts() -> Dict[str, int]:
     return dict(_store.counts) if _store is not None else {}
+
+
+def reductions() -> Any:
+    """In the block, large reductions of dask.array are built as reduces of the store: sum, prod, mean, min, max,
+    nansum and nanprod whose results have chunks of 1 MiB and more; one reduce for each chunk of the result, of 2 to
+    1,024 chunks. Results differ from Dask's by the order of the additions only. Others are Dask's own. What was
+    built in the block may be computed outside. One thread at a time may be in such a block.
+
+        with sarissa.dask.reductions():
+            gradient = gradients.mean(axis=0)
+        gradient.compute()"""
+    from ._dask.reductions import building  # needs dask.array, which the rest does not
+    return building()
 
 
 def counts(client: Any) -> Dict[str, int]:
@@ -102,15 +112,20 @@ def counts(client: Any) -> Dict[str, int]:
 
 def _untested() -> str:
     """Why nothing is replaced in this Dask; "": it may be."""
-    if distributed.__version__.partition("+")[0] in TESTED:  # Debian adds +ds.1
+    lacks = messages.missing()
+    if lacks:
+        return f"sarissa.dask does not find {lacks} in distributed {distributed.__version__}"
+    version = tuple(int(part) for part in re.findall(r"\d+", distributed.__version__)[:3])
+    if TESTED[0] <= version <= TESTED[1]:
         return ""
-    return (f"sarissa.dask is tested with distributed {', '.join(TESTED)}, and this is {distributed.__version__}: "
+    first, last = (".".join(map(str, one)) for one in TESTED)
+    return (f"sarissa.dask is tested with distributed {first} to {last}, and this is {distributed.__version__}: "
             "Plugin(untested=True) tries it all the same")
 
 
 class Plugin(distributed.WorkerPlugin):
-    """For client.register_worker_plugin(). ttl: so many seconds after a worker was killed its objects
-    go. in_clear: also where Dask encrypts its connections, arrays go through the store, which does not.
+    """For client.register_plugin(), or register_worker_plugin() in Debian's Dask. ttl: so many seconds after a
+    worker was killed its objects go. in_clear: also where Dask encrypts its connections, arrays go through the store, which does not.
     untested: also with a version of distributed that the package was not tested with.
     A worker on a host without a node warns, and works as without the plugin. On a host without a
     node, what the client scatters goes to the scheduler Dask's own way."""
@@ -133,6 +148,7 @@ class Plugin(distributed.WorkerPlugin):
         try:
             _open_store(ttl).in_clear |= in_clear
             _scatters = True
+            _reconnect()
         except Refused:
             pass
         except Error as error:
@@ -167,7 +183,8 @@ class Plugin(distributed.WorkerPlugin):
         _users[worker.address] = _users.get(worker.address, 0) + 1
         messages.workers[worker.address] = worker
         worker.handlers[messages.SEND_BYTES] = messages.send_bytes
-        worker.handlers["get_data"] = messages.confirming(worker.get_data)
+        worker.handlers["get_data"] = messages.confirming(worker)
+        worker.handlers[messages.SEND_IDS] = messages.sending_ids(worker)
         worker.rpc.collect()  # connections from before do not say that we take ids
         try:
             await _dask_scheduler.tell(worker.scheduler, _dask_scheduler.join, address=worker.address,
@@ -191,7 +208,8 @@ class Plugin(distributed.WorkerPlugin):
             pass  # it has gone
         if not messages.workers and not _scatters:
             await self._stop(worker)
-        worker.handlers.pop(messages.SEND_BYTES, None)
+        for name in (messages.SEND_BYTES, messages.SEND_IDS):
+            worker.handlers.pop(name, None)
         worker.handlers["get_data"] = worker.get_data
 
     @staticmethod

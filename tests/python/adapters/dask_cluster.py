@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import distributed
@@ -23,11 +24,16 @@ def until(holds, told=lambda: ""):
         time.sleep(0.02)
 
 
+def register(client, plugin):
+    """In Dask of today, and in Debian's."""
+    (getattr(client, "register_plugin", None) or client.register_worker_plugin)(plugin)
+
+
 class Dask:
     """Its processes, each on the node whose socket it is given (None: on none)."""
 
-    def __init__(self, local, folder, sockets, tls=(), **client):
-        self.folder, self.tls, self.children, self.client = folder, tls, [], None
+    def __init__(self, local, folder, sockets, tls=(), memory=0, **client):
+        self.folder, self.tls, self.memory, self.children, self.client = folder, tls, memory, [], None
         try:
             self.begin(local, folder, sockets, client)
         except BaseException:
@@ -38,15 +44,21 @@ class Dask:
         scheduler = self.start("scheduler", local.socket[0], "--port", "0", "--host", "127.0.0.1",
                                "--dashboard-address", "127.0.0.1:0", "--scheduler-file", folder / "scheduler")
         for number, socket in enumerate(sockets):
-            self.start("worker", socket, "--scheduler-file", folder / "scheduler", "--host", "127.0.0.1",
-                       "--name", number, "--no-nanny", "--nthreads", 2, "--memory-limit", 0,
-                       "--local-directory", folder)
+            self.worker(socket, number)
         self.scheduler = scheduler
         until(lambda: (folder / "scheduler").exists())
         self.client = distributed.Client(scheduler_file=str(folder / "scheduler"), **client)
         self.client.wait_for_workers(len(sockets), timeout=PATIENCE_S)
-        known = self.client.scheduler_info()["workers"]
-        self.address = {int(one["name"]): address for address, one in known.items()}
+        self.learn()
+
+    def worker(self, socket, number):
+        self.start("worker", socket, "--scheduler-file", self.folder / "scheduler", "--host", "127.0.0.1",
+                   "--name", number, "--no-nanny", "--nthreads", 2, "--memory-limit", self.memory,
+                   "--local-directory", self.folder)
+
+    def learn(self):
+        named = self.client.run(lambda dask_worker: dask_worker.name)
+        self.address = {int(name): address for address, name in named.items()}
 
     def start(self, kind, socket, *argv):
         env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
@@ -64,6 +76,18 @@ class Dask:
     def submit(self, function, *arguments, node=None):
         where = {} if node is None else {"workers": [self.address[node]], "allow_other_workers": False}
         return self.client.submit(function, *arguments, pure=False, **where)
+
+    def read_by(self, make, readers, node=0):
+        """A future of make() at a node, and one of each of readers, by node: it is made when all of them wait for it."""
+        gate = uuid.uuid4().hex
+
+        def made_then():
+            distributed.Event(gate).wait()
+            return make()
+        made = self.submit(made_then, node=node)
+        futures = [self.submit(function, made, node=at) for at, function in readers.items()]
+        distributed.Event(gate, client=self.client).set()
+        return made, futures
 
     def counts(self):
         return sarissa.dask.counts(self.client)
@@ -87,7 +111,7 @@ def plugged(local, folder, **how):
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SARISSA_SOCKET", local.socket[0])  # the client's host has a node
-            made.client.register_worker_plugin(sarissa.dask.Plugin(**plugin))
+            register(made.client, sarissa.dask.Plugin(**plugin))
             yield made
     finally:
         made.close()

@@ -54,7 +54,7 @@ def test_what_an_actor_is_now(dask, local, kind):
     server = dask.client.submit(Server, kind, actor=True, workers=[dask.address[0]], pure=False).result()
     assert dask.submit(train, server, kind, node=1).result() == [0, 1, 1, 2, 2, 3, 3]
     told = dask.since(before)
-    assert told["put"] == 4 and told["passed on"] == 3 and told["arrived"] == 7, told
+    assert told["put"] == 3 and told["passed on"] == 3 and told["arrived"] == 6, told  # the first time as bytes
     if kind == "array":  # not at once: what has changed may still be asked for
         del server
         gc.collect()
@@ -86,8 +86,8 @@ def test_each_kind_may_be_written(dask):
         def work(thing):
             KINDS[kind][1](thing)
             return KINDS[kind][2](thing)
-        made = dask.submit(make, node=0)
-        assert dask.submit(work, made, node=1).result() == 1, kind
+        _, readers = dask.read_by(make, {1: work, 2: work})
+        assert dask.client.gather(readers) == [1, 1], kind
 
 
 def test_what_a_task_has_changed_goes_on_as_it_is(dask):

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scatter() and replicate() through the object store: what a client puts on its host and what Dask's scheduler
-passes on. Where the ids do not arrive, all goes once more Dask's own way."""
+"""scatter(), gather() and replicate() through the object store: what a client puts on its host and what Dask's
+scheduler passes on. Where the ids do not arrive, all goes once more Dask's own way.
+The scheduler also says which results have several readers."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Callable, Dict, List, Optional, Sequence
+import collections
+from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Set
 
+import distributed
+from dask.sizeof import sizeof
+from distributed.core import send_recv
 from distributed.protocol import pickle
 from distributed.protocol.compression import decompress
 from distributed.protocol.serialize import Serialized
+from distributed.utils import has_keyword
 
-from .messages import LARGE_BYTES, NOT_PUT, bytes_in, current, dumps_of, is_encrypted, is_mark, ours, plain, put, relay
+from .messages import (HANDSHAKE, LARGE_BYTES, NOT_PUT, SEND_IDS, SEVERAL, TOLD, bytes_in, current, frames_of,
+                       is_encrypted, is_mark, plain, relay, with_ids)
 from .store import Store
 from .._errors import Error
 
@@ -23,7 +30,7 @@ BRANCHES = 1 << 10
 
 def _large(data: Any) -> List[Any]:
     values = data.values() if isinstance(data, dict) else data if isinstance(data, (list, tuple)) else [data]
-    return [one for one in values if type(one) in dumps_of and bytes_in(one) >= LARGE_BYTES]
+    return [one for one in values if type(one) not in (dict, list, tuple, set) and sizeof(one) >= LARGE_BYTES]
 
 
 async def _relays(client: Any, store: Store) -> List[str]:
@@ -39,12 +46,12 @@ async def _relays(client: Any, store: Store) -> List[str]:
 
 def _put_early(store: Store, thing: Any, nodes: Sequence[str]) -> None:
     """While Dask computes a hash of it for its key."""
-    header, frames = dumps_of[type(thing)](thing)
-    if len(frames) == 1:
-        try:
-            store.ident_of(thing, frames[0], nodes)
-        except NOT_PUT:
-            pass  # as when it is asked for, which warns
+    for index, frame in enumerate(frames_of(thing)[1]):
+        if bytes_in(frame) >= LARGE_BYTES:
+            try:
+                store.ident_of(thing, index, frame, nodes)
+            except NOT_PUT:
+                pass  # as when it is asked for, which warns
 
 
 def scatterer(scatter: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,9 +101,9 @@ class NotRelayed(RuntimeError):
 
 
 class _Scheduler:
-    """What scatter() and replicate() do when the workers speak this. What a client has put on its host is
-    passed on. Else, where the scheduler's own host has a node, it puts there what is to be broadcast.
-    All workers get it at once."""
+    """What scatter(), gather() and replicate() do when the workers speak this. What a client has put on its
+    host is passed on. Else, where the scheduler's own host has a node, it puts there what is to be
+    broadcast. All workers get it at once. A client on a node gets ids of what it gathers."""
 
     def __init__(self, scheduler: Any, ttl: float) -> None:
         self.scheduler = scheduler
@@ -105,9 +112,11 @@ class _Scheduler:
             self.store: Optional[Store] = Store(ttl)
         except Error:
             self.store = None
-        self.scatter_plain, self.replicate_plain = scheduler.scatter, scheduler.replicate
-        scheduler.scatter, scheduler.replicate = self.scatter, self.replicate
-        scheduler.handlers.update(scatter=self.scatter, replicate=self.replicate)
+        self.plain = {name: scheduler.handlers[name] for name in ("scatter", "gather", "replicate")}
+        scheduler.replicate = self.replicate  # scatter() calls it
+        scheduler.handlers.update({"scatter": self.scatter, "gather": self.gather, "replicate": self.replicate,
+                                   SEVERAL: self.read_by_several})
+        self.replicating: Counter[Any] = collections.Counter()  # keys
 
     def join(self, worker: str, node: str) -> None:
         self.workers = {one: its for one, its in self.workers.items() if one in self.scheduler.workers}
@@ -118,8 +127,9 @@ class _Scheduler:
         self.workers.pop(worker, None)
         if set(self.workers) & set(self.scheduler.workers):
             return
-        del self.scheduler.scatter, self.scheduler.replicate  # what hid those of the class
-        self.scheduler.handlers.update(scatter=self.scatter_plain, replicate=self.replicate_plain)
+        del self.scheduler.replicate  # what hid that of the class
+        self.scheduler.handlers.update(self.plain)
+        self.scheduler.handlers.pop(SEVERAL, None)
         self.scheduler.extensions.pop("sarissa", None)
         if self.store is not None:
             asyncio.get_running_loop().run_in_executor(None, self.store.close)
@@ -137,27 +147,86 @@ class _Scheduler:
         nodes = self.nodes()
         return self.store is not None and nodes is not None and all(map(self.store.knows, nodes))
 
-    async def replicate(self, comm: Any = None, branching_factor: int = 2, **how: Any) -> Any:
+    def read_by_several(self, keys: Any) -> List[Any]:
+        """Those that two workers, which have not got them, have tasks for. A worker asks that is to send them."""
+        return [key for key in keys if key in self.replicating or self.has_several_readers(self.scheduler.tasks.get(key))]
+
+    @staticmethod
+    def has_several_readers(task: Any) -> bool:
+        readers: Set[Any] = set()
+        for reader in (task.waiters or ()) if task is not None else ():
+            if reader.processing_on is not None and reader.processing_on not in (task.who_has or ()):
+                readers.add(reader.processing_on)
+                if len(readers) > 1:
+                    return True
+        return False
+
+    async def replicate(self, comm: Any = None, keys: Any = (), branching_factor: int = 2, **how: Any) -> Any:
         """In one step, because receivers pass on what they get while they get it."""
         if self.all_speak():
             branching_factor = BRANCHES
-        return await self.replicate_plain(comm=comm, branching_factor=branching_factor, **how)
+        self.replicating.update(keys)
+        try:
+            return await self.plainly("replicate", comm, keys=keys, branching_factor=branching_factor, **how)
+        finally:
+            self.replicating.subtract(keys)
+            self.replicating += collections.Counter()  # without those that are at zero
+
+    async def plainly(self, name: str, comm: Any, **how: Any) -> Any:
+        """As Dask does it."""
+        if has_keyword(self.plain[name], "comm"):  # of Debian's Dask
+            how["comm"] = comm
+        return await self.plain[name](**how)
+
+    async def gather(self, comm: Any = None, keys: Any = (), serializers: Any = None) -> Any:
+        """Large results as ids, where the client is on a node of the workers' cluster."""
+        reader = (getattr(comm, "remote_info", None) or {}).get(HANDSHAKE)
+        by_ids = await self.ids_of(keys, reader) if reader is not None and serializers is None else {}
+        answer = await self.plainly("gather", comm, keys=[key for key in keys if key not in by_ids],
+                                    serializers=serializers)
+        if answer["status"] == "OK":
+            answer["data"].update(by_ids)
+        return answer
+
+    async def ids_of(self, keys: Any, reader: str) -> Dict[Any, Any]:
+        """What workers answer with ids; without those that cannot."""
+        wanted: Dict[str, List[Any]] = {}
+        for key in keys:
+            task = self.scheduler.tasks.get(key)
+            if task is not None and task.nbytes >= LARGE_BYTES:
+                holder = next((one.address for one in task.who_has or () if one.address in self.workers), None)
+                if holder is not None:
+                    wanted.setdefault(holder, []).append(key)
+        answers = await asyncio.gather(*[self._ids_from(*one, reader) for one in wanted.items()], return_exceptions=True)
+        return {key: value for answer in answers if not isinstance(answer, BaseException)
+                for key, value in answer.items()}
+
+    async def _ids_from(self, worker: str, keys: List[Any], reader: str) -> Dict[Any, Any]:
+        comm = await self.scheduler.rpc.connect(worker)
+        try:
+            answer = await send_recv(comm, op=SEND_IDS, keys=keys, reader=reader)
+            if answer["status"] != "OK":
+                return {}
+            await comm.write("OK")
+            return answer["data"]  # type: ignore[no-any-return]
+        finally:
+            self.scheduler.rpc.reuse(worker, comm)
 
     async def scatter(self, comm: Any = None, data: Any = None, workers: Any = None, client: Any = None,
                       broadcast: Any = False, timeout: float = 2) -> Any:
-        how = {"comm": comm, "workers": workers, "client": client, "broadcast": broadcast, "timeout": timeout}
+        how = {"workers": workers, "client": client, "broadcast": broadcast, "timeout": timeout}
         relayed = any(isinstance(value, Serialized) and any(map(is_mark, value.frames)) for value in data.values())
         if relayed and not self.all_speak():
             raise NotRelayed("a worker has no node")
         objects = self.objects(data) if broadcast is True and self.reached() else {}
         try:
             if broadcast is not True or not (objects or relayed):
-                return await self.scatter_plain(data=data, **how)
+                return await self.plainly("scatter", comm, data=data, **how)
             return await self.to_all({**data, **objects}, workers, client)
         except OSError as error:  # a worker has not got all
             if relayed:
                 raise NotRelayed(str(error)) from None
-            return await self.scatter_plain(data=data, **how)
+            return await self.plainly("scatter", comm, data=data, **how)
 
     async def to_all(self, data: Dict[str, Any], workers: Any, client: Any) -> Any:
         """To all of workers at once."""
@@ -165,7 +234,8 @@ class _Scheduler:
         targets = [worker.address for worker in self.scheduler.running if not wanted or worker.address in wanted]
         if not targets:
             raise OSError("no worker")
-        answers = await asyncio.gather(*[self.scheduler.rpc(target).update_data(data=data, report=False)
+        how = {"report": False} if has_keyword(distributed.Worker.update_data, "report") else {}
+        answers = await asyncio.gather(*[self.scheduler.rpc(target).update_data(data=data, **how)
                                          for target in targets], return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
@@ -185,22 +255,23 @@ class _Scheduler:
         return found
 
     def converted(self, value: Serialized) -> Optional[Serialized]:
-        header = value.header
-        if header.get("serializer") != "dask" or header.get("is-collection") or \
-                len(header.get("split-num-sub-frames", (1,))) != 1 or \
-                "sarissa" in header["sub-header"] or header["sub-header"].get("pickle"):
+        """With ids in the place of large frames, which Dask has cut in pieces."""
+        header = dict(value.header)
+        if header.get("is-collection") or TOLD in header:
             return None
-        frames = decompress(header, value.frames) if "compression" in header else value.frames
-        frame = frames[0] if len(frames) == 1 else b"".join(frames)
+        pieces = decompress(header, value.frames) if "compression" in header else value.frames
+        counts = header.get("split-num-sub-frames") or (1,) * len(pieces)
+        frames, at = [], 0
+        for count in counts:
+            frames.append(pieces[at] if count == 1 else b"".join(pieces[at:at + count]))
+            at += count
         assert self.store is not None
-        ident = put(self.store, value, frame)
-        if ident is None:
+        header, frames = with_ids(self.store, value, header, frames)
+        if TOLD not in header:
             return None
-        inner, frames = ours(ident, header["sub-header"])
-        made = Serialized({**{key: header[key] for key in ("type", "type-serialized", "serializer")},
-                           "sub-header": inner, "split-num-sub-frames": (1,), "split-offsets": (0,),
-                           "compression": (None,)}, frames)
-        return made
+        header.update({"split-num-sub-frames": (1,) * len(frames), "split-offsets": tuple(range(len(frames))),
+                       "compression": (None,) * len(frames)})
+        return Serialized(header, frames)
 
 
 def join(dask_scheduler: Any, address: str, node: str, ttl: float) -> None:

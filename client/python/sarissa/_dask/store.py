@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The objects of one process that uses Dask (sarissa.dask): which of its arrays are in the store, by which
-id, and that they are dropped when Dask has let the array go. It knows nothing of Dask's messages.
+"""The objects of one process that uses Dask (sarissa.dask): which frames of its values are in the store, by
+which id, and that they are dropped when Dask has let the value go. It knows nothing of Dask's messages.
 
-An id stands for bytes, not for an array: before an id is sent again, the array is compared with the object,
+An id stands for bytes, not for a value: before an id is sent again, the frame is compared with the object,
 and put again when it has changed. A lease of the process holds all objects, so a killed process leaves
-nothing behind. An array that has come is held as well, so that it can be passed on when its sender has gone."""
+nothing behind. A value that has come is held as well, so that it can be passed on when its sender has gone."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ import uuid
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Awaitable, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+
+import numpy
 
 from .. import _node, _sarissa, aio
 from .._errors import Error, Lost, NoNode, NotFound, PartialError, StoreFull, TimedOut
@@ -43,20 +45,28 @@ FULL_S = 1.0  # after a put that found no room
 
 
 class Entry:
-    """An array, or bytes, with its object. thing: a weak reference, or a function that gives what has none.
-    fixed: its bytes cannot change."""
+    """A value of Dask, such as an array, with the objects of its large frames. thing: a weak reference, or a
+    function that gives what has none. fixed: its bytes cannot change."""
 
     def __init__(self, thing: Callable[[], Any], weak: bool, fixed: bool) -> None:
         self.thing, self.weak, self.fixed = thing, weak, fixed
         self.lock = threading.Lock()
-        self.ident: Optional[bytes] = None
-        self.sent = 0.0  # when its id has left in a message that nobody confirms
+        self.idents: Dict[int, bytes] = {}  # by the index of the frame
+        self.asked = 0  # how often somebody wanted it
+        self.sent = 0.0  # when its ids have left in a message that nobody confirms
         self.scatters = 0  # that are under way
         self.lasts = False  # it is here for more than those
-        self.spread: Any = None  # the queue of its broadcast
+        self.spread: List[Any] = []  # the queues of its broadcasts
 
-    def becomes(self, ident: bytes) -> None:
-        self.ident, self.lasts = ident, True
+    def becomes(self, index: int, ident: bytes) -> None:
+        self.idents[index], self.lasts = ident, True
+
+
+class Arrived:
+    """The memory of an object that is here. fixed: it is the store's own, and nobody can write it."""
+
+    def __init__(self, memory: memoryview, fixed: bool) -> None:
+        self.memory, self.fixed = memory, fixed
 
 
 class Connection:
@@ -127,35 +137,41 @@ class Store:
 
     # --- what goes out
 
-    def ident_of(self, thing: Any, frame: Any, nodes: Sequence[str] = (), confirmed: bool = True) -> bytes:
-        """The id of an object of the bytes that a thing has now, frame. They are put unless the object of an
-        earlier call has the same ones, and sent to nodes that we know while they are put. confirmed: the
-        thing is kept until the receiver has the object. Else the object outlives the thing for a while."""
+    def asks(self, thing: Any) -> int:
+        """How often somebody has wanted a value, with this time."""
+        entry = self._entry(thing)
+        entry.asked += 1
+        entry.lasts |= entry.scatters == 0
+        return entry.asked
+
+    def ident_of(self, thing: Any, index: int, frame: Any, nodes: Sequence[str] = (), confirmed: bool = True) -> bytes:
+        """The id of an object of the bytes that a frame of a value has now. They are put unless the object of
+        an earlier call has the same ones, and sent to nodes that we know while they are put. confirmed: the
+        value is kept until the receiver has the object. Else the object outlives the value for a while."""
         entry = self._entry(thing)
         entry.lasts |= entry.scatters == 0
         with entry.lock:
             if not confirmed:
                 entry.sent = time.monotonic()
-            if entry.ident is not None and self._is_still(entry, frame):
+            former = entry.idents.get(index)
+            if former is not None and self._is_still(entry, former, frame):
                 self.counts["passed on"] += 1
-                return entry.ident
+                return former
             if time.monotonic() < self._full:
                 raise StoreFull(28, "the store was full a moment ago")
             name = f"{self._prefix}{next(self._numbers)}"
             if nodes:
                 numbers = [number for node, number in self._members.items() if node in nodes]
-                entry.spread = self.node._open().queue(1)
-                entry.spread.broadcast(0, name, numbers, int(BROADCAST_S * 1e9))
-            former, entry.ident = entry.ident, self._put(name, frame)
+                entry.spread.append(self.node._open().queue(1))
+                entry.spread[-1].broadcast(0, name, numbers, int(BROADCAST_S * 1e9))
+            ident = entry.idents[index] = self._put(name, frame)
             if former is not None:  # it has changed, or was deleted behind our back
                 self._former.append((time.monotonic() + LINGER_S, former))
-            ident = entry.ident
             self.counts["put"] += 1
             return ident
 
-    def _is_still(self, entry: Entry, frame: Any) -> bool:
-        assert entry.ident is not None
-        view = self.node._open().here(entry.ident)
+    def _is_still(self, entry: Entry, ident: bytes, frame: Any) -> bool:
+        view = self.node._open().here(ident)
         return view is not None and (entry.fixed or _sarissa.same(view, frame))
 
     def scatter_begins(self, thing: Any) -> None:
@@ -172,7 +188,7 @@ class Store:
 
     def put_for(self, thing: Any, name: str, memory: Any) -> None:
         """An object that lives as long as a thing which is not itself in it."""
-        self._entry(thing).becomes(self._put(name, memory))
+        self._entry(thing).becomes(0, self._put(name, memory))
 
     def _put(self, name: str, memory: Any) -> bytes:
         operation, ended = [self.lease._maker._open().queue(1)], []
@@ -200,14 +216,14 @@ class Store:
         self._drops.put(ident)
 
     def bytes_of(self, ident: bytes) -> Any:
-        """Those of an object, for who cannot get it: as they were put, or as they are now when it has gone.
-        None: Dask has let the array go. A pair says that the bytes are those of a thing."""
+        """Those of an object, for who cannot get it: as they were put. When it has gone, the value and the
+        index of the frame that the object was made of. None: Dask has let the value go."""
         view = self.node._open().here(ident)
         if view is not None:
             return memoryview(view)  # type: ignore[arg-type]
         with self._lock:
-            return next(((thing,) for entry in self._entries.values()
-                         if entry.ident == ident and (thing := entry.thing()) is not None), None)
+            return next(((thing, index) for entry in self._entries.values() for index, its in entry.idents.items()
+                         if its == ident and (thing := entry.thing()) is not None), None)
 
     def _entry(self, thing: Any) -> Entry:
         key = id(thing)
@@ -220,7 +236,7 @@ class Store:
     def _new(self, key: int, thing: Any) -> Entry:
         try:
             return Entry(weakref.ref(thing, lambda _: self._gone(key)), True, False)
-        except TypeError:  # bytes: kept, and looked at from time to time
+        except TypeError:  # bytes, or a tuple: kept, and looked at from time to time
             return Entry(lambda: thing, False, type(thing) is bytes)
 
     def _gone(self, key: int) -> None:
@@ -241,12 +257,11 @@ class Store:
 
     def _ends(self, key: int, entry: Entry) -> None:
         del self._entries[key]
-        if entry.ident is None:
-            return
-        if time.monotonic() < entry.sent + LINGER_S:
-            self._former.append((time.monotonic() + LINGER_S, entry.ident))
-        else:
-            self._let_go(entry.ident)
+        for ident in entry.idents.values():
+            if time.monotonic() < entry.sent + LINGER_S:
+                self._former.append((time.monotonic() + LINGER_S, ident))
+            else:
+                self._let_go(ident)
 
     def _let_go(self, ident: bytes) -> None:
         with self._lock:
@@ -289,37 +304,46 @@ class Store:
 
     # --- what comes in
 
-    async def arrive(self, ident: bytes, make: Callable[[Any], Any], keeps: bool, patience: float) -> Any:
-        """make(memory) of an object, when it is here. keeps: what is made is writable, and may use a
-        private map of the object. Error, also when nothing of it comes for so many seconds."""
+    async def arrive(self, ident: bytes, patience: float) -> Arrived:
+        """An object, when all of it is here, as memory that may be written where that needs no copy. Error,
+        also when nothing of it comes for so many seconds."""
         if self.away:
             raise NoNode(107, "the node does not answer")
-        loop, connection = asyncio.get_running_loop(), self._connection()
+        connection = self._connection()
         connection.views += 1
         self.arriving += 1
-        thing, mapped = None, False
+        owner: Any = None
         try:
             view = await self._whole(connection.node, ident, patience)
-            private = view.private() if keeps else None
-            memory: Any = view if private is None else private
-            thing = await loop.run_in_executor(self._calls, make, memoryview(memory))
-            mapped = keeps and (private is not None or _reads(thing, view))
-            held = keeps and await self._held(ident)
+            private = view.private()
+            owner = numpy.frombuffer(view if private is None else private, numpy.uint8)  # type: ignore[call-overload]
         except Error as error:
             self._note(error)
             raise
         finally:
             self.arriving -= 1
-            if not mapped:
+            if owner is None:
                 connection.views -= 1
-        if mapped:
-            weakref.finalize(thing, self._unseen, connection).atexit = False
-        if held:
-            entry = self._entry(thing)
-            entry.fixed = mapped and private is None
-            entry.becomes(ident)
+        weakref.finalize(owner, self._unseen, connection).atexit = False
         self.counts["arrived"] += 1
-        return thing
+        return Arrived(memoryview(owner), private is None)
+
+    async def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Its result, from one of our threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._calls, function, *arguments)
+
+    async def keep(self, thing: Any, idents: Dict[int, bytes], arrived: Dict[int, Arrived]) -> None:
+        """A value was made of objects that have come: it is passed on by their ids."""
+        try:
+            weakref.ref(thing)
+        except TypeError:
+            return
+        held = [await self._held(ident) for ident in idents.values()]
+        entry = self._entry(thing)
+        entry.fixed = len(arrived) == 1 and all(one.fixed and _reads(thing, one.memory) for one in arrived.values())
+        for (index, ident), its in zip(idents.items(), held):
+            if its:
+                entry.becomes(index, ident)
 
     async def _whole(self, node: aio.Node, ident: bytes, patience: float) -> _sarissa.View:
         limit = timeout_ns(patience)
@@ -379,7 +403,12 @@ class Store:
             time.sleep(0.01)
         entry = self._entry(thing)
         entry.fixed = True  # a read-only view
-        entry.becomes(ident)
+        entry.becomes(0, ident)
+
+    def share(self, thing: Any, ident: bytes) -> None:
+        """An object of another process lives as long as a thing here as well."""
+        self._hold(ident)
+        self._entry(thing).becomes(0, ident)
 
     def _hold(self, ident: bytes) -> None:
         with self._lock:
@@ -425,7 +454,8 @@ class Store:
         self.node.close()
 
 
-def _reads(thing: Any, view: _sarissa.View) -> bool:
-    """Whether it uses the view's memory, and not a copy."""
-    at = thing.__array_interface__["data"][0] if hasattr(thing, "__array_interface__") else -1
-    return bool(view.address <= at < view.address + view.nbytes)
+def _reads(thing: Any, memory: memoryview) -> bool:
+    """Whether an array uses that memory, and not a copy."""
+    owner = memory.obj
+    return isinstance(thing, numpy.ndarray) and isinstance(owner, numpy.ndarray) and \
+        bool(owner.ctypes.data <= thing.ctypes.data < owner.ctypes.data + owner.nbytes)
