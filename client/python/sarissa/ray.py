@@ -45,7 +45,8 @@ def init(nodes: str = "new", store: int = 256, objects: Optional[int] = None, tt
     node that joins later gets one as well. A daemon that dies is started again. They end at shutdown(), and when the
     driver has gone. Call ray.init() before.
 
-    nodes: "existing" takes the nodes that the hosts have, those of SARISSA_SOCKET or the default ones. store: MiB of
+    nodes: "existing" takes the nodes that the hosts have, those of SARISSA_SOCKET or the default ones; then the next
+    four arguments have no use. store: MiB of
     each node's memory for objects. objects: how many it holds at most. ttl: so many seconds after a process was
     killed, what it owned goes. rate: no node sends faster than so many Mbit/s. untested: also with a version of Ray
     that the package was not tested with.
@@ -56,6 +57,8 @@ def init(nodes: str = "new", store: int = 256, objects: Optional[int] = None, tt
     if nodes not in ("new", "existing"):
         raise ValueError(f"nodes={nodes!r}: it is \"new\" or \"existing\"")
     ttl_ns(ttl)
+    if nodes == "existing" and (store, objects, ttl, rate) != (256, None, place.TTL_S, None):
+        raise ValueError("store, objects, ttl and rate are of new nodes: leave them out with nodes=\"existing\"")
     if _cluster is not None:
         raise RuntimeError("sarissa.ray.init() was called already: shutdown() ends what it has started")
     more = ([] if rate is None else ["--rate", str(rate)]) + ([] if objects is None else ["--objects", str(objects)])

@@ -223,7 +223,7 @@ def test_nodes_that_hosts_have_already(ray_cluster, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", RUNTIME)
     monkeypatch.setenv("SARISSA_SOCKET", EXISTING)
     with sarissa.LocalCluster(1, store=64, name="local") as local:
-        found = sarissa.ray.init(nodes="existing", ttl=TTL_S)
+        found = sarissa.ray.init(nodes="existing")
         assert [one.socket for one in found] == [EXISTING] * 2
 
         @sarissa.ray.task(num_cpus=0, **on(other(found)))

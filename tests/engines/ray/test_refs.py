@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Refs through tasks and actors of two Ray nodes: values, reduces of tasks that have not run, errors, lifetimes."""
 
+import asyncio
 import gc
 import os
 import time
@@ -247,6 +248,31 @@ def test_objects_go_with_their_last_ref(nodes):
     nothing_left()
 
 
+def test_a_store_has_room_for_what_follows_what_nobody_needs(nodes):
+    actor, weights = Holder.options(scheduling_strategy=on(other(nodes))).remote(), None
+    for step in range(20):  # 8 MiB each, in stores of 64 MiB
+        weights = sarissa.ray.put(numpy.full(1 << 20, float(step)))
+        got = sarissa.ray.get(sarissa.ray.call(actor.scaled, weights, factor=2), timeout=60)
+        assert got[-1] == 2 * step
+    kept = []
+    with pytest.raises(sarissa.StoreFull, match="store full"):
+        while len(kept) < 9:
+            kept.append(sarissa.ray.put(numpy.full(1 << 20, float(len(kept)))))
+
+
+def test_a_coroutine_of_an_actor(nodes):
+    @ray.remote(num_cpus=0)
+    class Async:
+        @sarissa.ray.method
+        async def scaled(self, array, factor):
+            await asyncio.sleep(0)
+            return array * factor
+    actor = Async.remote()
+    refs = [sarissa.ray.call(actor.scaled, sarissa.ray.put(numpy.ones(1000)), number) for number in (1, 2)]
+    assert sarissa.ray.get(sarissa.ray.reduce(refs), timeout=30)[0] == 3
+    assert ray.get(actor.scaled.remote(2, factor=3)) == 6
+
+
 def test_free_and_odd_input(nodes):
     ref = sarissa.ray.put(numpy.ones(3))
     sarissa.ray.free(ref)
@@ -267,5 +293,7 @@ def test_free_and_odd_input(nodes):
     sarissa.ray.put(numpy.ones(4), ref=later)
     with pytest.raises(sarissa.InvalidArgument):
         sarissa.ray.get(unlike, timeout=20)
+    with pytest.raises(ValueError, match="store, objects, ttl and rate are of new nodes"):
+        sarissa.ray.init(nodes="existing", store=64)
     with pytest.raises(RuntimeError, match="was called already"):
         sarissa.ray.init()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .refs import Origin, Ref
 
 LOOK_S = 0.25  # how often the thread looks whether Refs are in scope, and objects there
+ROOM_S, ROOM_LOOK_S = 2.0, 0.05  # a full store is tried again for so long, so often
 HANDOVER_S = 60.0  # an object that its owner does not take within is let go
 LOCK = threading.RLock()
 
@@ -45,6 +46,7 @@ class Owned:
 _names: Dict[Name, Owned] = {}
 _kept: List[Any] = []  # Refs inside objects of other owners
 _handed: Dict[Name, float] = {}  # put for others: until when the lease of this process holds them at most
+_ending: Dict[Name, Owned] = {}  # without a Ref in this process: of its thread
 _events: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
 _thread: Optional[threading.Thread] = None
 _pid = os.getpid()
@@ -138,10 +140,23 @@ def free(ref: Ref) -> None:
         place.node().delete(ref.name)
 
 
+def make_room() -> None:
+    """Has the thread look once more, and delete what nobody needs. Ray tells others a moment later."""
+    _begin()
+    seen = threading.Event()
+
+    def look() -> None:
+        _look()
+        seen.set()
+    _events.put(look)
+    seen.wait(LOOK_S)
+    time.sleep(ROOM_LOOK_S)
+
+
 def forget() -> None:
     """The nodes have ended, with all objects."""
     with LOCK:
-        for table in (_names, _handed, _kept):
+        for table in (_names, _handed, _kept, _ending):
             table.clear()  # type: ignore[attr-defined]
 
 
@@ -173,10 +188,9 @@ def in_scope() -> Optional[Any]:
 
 
 def _serve() -> None:
-    ending: Dict[Name, Owned] = {}
     looked = time.monotonic()
     while True:
-        busy = ending or _handed or any(not one.held for one in list(_names.values()))
+        busy = _ending or _handed or any(not one.held for one in list(_names.values()))
         try:
             event = _events.get(timeout=LOOK_S if busy else None)
         except queue.Empty:
@@ -185,17 +199,17 @@ def _serve() -> None:
             if callable(event):
                 event()
             elif event is not None:
-                _uncount(event, ending)
+                _uncount(event)
             if busy and time.monotonic() - looked >= LOOK_S:
                 looked = time.monotonic()
-                _look(ending)
+                _look()
         except Exception:
             if not ray.is_initialized():
                 return
         event = None
 
 
-def _uncount(name: Name, ending: Dict[Name, Owned]) -> None:
+def _uncount(name: Name) -> None:
     with LOCK:
         entry = _names.get(name)
         if entry is None:
@@ -207,7 +221,7 @@ def _uncount(name: Name, ending: Dict[Name, Owned]) -> None:
     if entry.scope is None:
         _end(entry)
     else:
-        ending[name] = entry
+        _ending[name] = entry
 
 
 def _end(entry: Owned) -> None:
@@ -220,14 +234,14 @@ def _end(entry: Owned) -> None:
         place.node().delete(entry.name)
 
 
-def _look(ending: Dict[Name, Owned]) -> None:
-    if ending:
+def _look() -> None:
+    if _ending:
         known = in_scope()
-        for name, entry in list(ending.items()):
+        for name, entry in list(_ending.items()):
             if entry.refs > 0:  # it has come back
-                del ending[name]
+                del _ending[name]
             elif known is not None and entry.scope not in known:
-                del ending[name]
+                del _ending[name]
                 _end(entry)
     for entry in [one for one in list(_names.values()) if not one.held and not one.comes]:
         hold(entry.name, False)

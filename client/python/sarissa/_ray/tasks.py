@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import ray
 
-from .._errors import Exists, NotFound
+from .._errors import Exists, NotFound, StoreFull
 from .._names import Name
 from . import owned, place, values
 from .refs import Ref, Status, nested, new
@@ -30,17 +31,31 @@ def put(value: Any, ref: Optional[Ref]) -> Ref:
 
 def store(name: Name, value: Any, again: bool) -> Status:
     """again: a task that Ray runs once more may replace what it has put."""
+    def make() -> str:
+        return place.with_lease(lambda lease: values.put(lease._maker, name, value))
     with nested() as inside:
         try:
-            kind = place.with_lease(lambda lease: values.put(lease._maker, name, value))
+            kind = with_room(make)
         except Exists:
             if not again:
                 raise
             with contextlib.suppress(NotFound):
                 place.node().delete(name)
-            kind = values.put(place.lease()._maker, name, value)
+            kind = with_room(make)
     owned.put(name, inside)
     return Status(kind, inside)
+
+
+def with_room(make: Callable[[], str]) -> str:
+    """Objects without a Ref go within a moment: a full store is tried again."""
+    until = time.monotonic() + owned.ROOM_S
+    while True:
+        try:
+            return make()
+        except StoreFull:
+            if time.monotonic() >= until:
+                raise
+            owned.make_room()
 
 
 def brought(args: Sequence[Any], named: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:

@@ -12,10 +12,10 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import ray
 
-from .._errors import Deleted, Error, Lost, NotFound, PartialError, TimedOut, Unavailable
+from .._errors import Deleted, Error, Lost, NotFound, PartialError, StoreFull, TimedOut, Unavailable
 from .._names import timeout_ns
 from .._refs import num_of
-from . import values
+from . import owned, values
 from .refs import DONE, FAILED, PENDING, Origin, ended, kind_of, leaves, state
 
 LOOK_S = 0.5  # an object that should be there is looked for so often
@@ -106,6 +106,19 @@ class Get:
         return values.value_of(self.ref.name, got, kind)
 
     def result(self, clock: Clock) -> Any:
+        """A full store is tried again: objects without a Ref go within a moment."""
+        room = Clock(owned.ROOM_S)
+        while True:
+            self._arrive(clock)
+            try:
+                return self.value()
+            except StoreFull:
+                if room.over() or clock.over():
+                    raise
+            owned.make_room()
+            self.future = self.ref.node.get_future(self.ref.name, None, self._raw)
+
+    def _arrive(self, clock: Clock) -> None:
         while not self.future.done():
             pending = self.pending() if self.check() == PENDING else []
             if pending:
@@ -117,7 +130,6 @@ class Get:
             if clock.over() and not self.future.done():
                 self.check()
                 raise TimedOut(errno.ETIMEDOUT, f"{self.ref!r}: not there after {clock.timeout} s")
-        return self.value()
 
 
 def get(refs: Sequence[Any], timeout: Optional[float], raw: bool = False) -> List[Any]:
