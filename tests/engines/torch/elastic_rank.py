@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank of an ElasticGroup, for test_elastic.py, which starts it and kills it. A Rank is a process forked
-from one that has imported torch already. It trains when it is told to, and tells each thing that happens."""
+"""Ranks of an ElasticGroup and of DDP, for test_elastic.py and test_hook.py, which start and kill them. A Rank is a
+process forked from one that has imported torch already. It trains when it is told to, and tells what happens."""
 
 import contextlib
 import multiprocessing
@@ -13,9 +13,13 @@ import traceback
 
 import sarissa.torch
 import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["elastic_rank"])
+if (HERE := os.path.dirname(__file__)) not in os.environ.get("PYTHONPATH", ""):  # the server looks nowhere else
+    os.environ["PYTHONPATH"] = HERE + os.pathsep + os.environ.get("PYTHONPATH", "")
 torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1).step()  # it imports much, once for all ranks
 
 
@@ -43,6 +47,37 @@ def train(wire, tell, name, min_ranks=2, policy="bsp", pause=0.05, dies_at=-1, m
             group.allreduce([*model.parameters(), stop])
             optimizer.step()
             news("step", loss=loss.item(), weights=sum(float(one.detach().double().sum()) for one in model.parameters()))
+
+
+def ddp(wire, tell, rank, size, file, policy, pause=0.0, steps=None, dies_at=-1, buckets=25, dtype=torch.float32):
+    """Steps until the parent says stop, or so many. policy None: gloo averages."""
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(30, 600), torch.nn.Tanh(), torch.nn.Linear(600, 600), torch.nn.Tanh(),
+                                torch.nn.Linear(600, 1)).to(dtype)
+    wrapped = DistributedDataParallel(model, bucket_cap_mb=buckets)
+    state = None
+    if policy is not None:
+        state = sarissa.torch.HookState(policy, timeout=30)
+        wrapped.register_comm_hook(state, sarissa.torch.k_of_n_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+    torch.manual_seed(rank)
+    step = 0
+    while not wire.poll() and step != steps:
+        inputs = torch.randn(16, 30, dtype=dtype)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(wrapped(inputs), inputs.sum(1, keepdim=True))
+        time.sleep(pause)
+        if step == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        loss.backward()
+        optimizer.step()
+        step += 1
+        tell("step", step=step, loss=loss.item(), rounds=state.rounds if state else None,
+             weights=[float(one.detach().double().norm()) for one in model.parameters()])
+    if state is not None:
+        state.close()
+    os._exit(0) if policy is not None else dist.destroy_process_group()  # gloo would wait for the others
 
 
 def run(wire, socket, what, given, options):

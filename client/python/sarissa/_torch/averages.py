@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Averages: one vector of torch that the members of a synchronisation group average, round by round, under the group's
-policy. elastic.py uses it, each member from one thread at a time. It knows nothing of models and steps.
+policy. elastic.py and hook.py use it, each member from one thread at a time. It knows nothing of models and steps.
 
 Under bsp without a deadline every member gets every round, and a round is an average that the store makes. Under the
 other policies a member may be behind, and a pull passes rounds. There the results are totals of all rounds, and the last
 element of a contribution is 1: what has come since the last pull, divided by its count, is the average of it, times the
-rounds that have passed."""
+rounds that have passed. Under rules without a quorum (ssp, asp, auto) any contribution may be a round: there the sum is
+divided by the ranks that the group began with, so that a step of all is as large as under bsp."""
 
 from __future__ import annotations
 
@@ -33,6 +34,11 @@ def is_lockstep(policy: str) -> bool:
     return policy.strip() == "bsp"
 
 
+def has_quorum(table: str) -> bool:
+    """Of a policy's table: the quorum is the fourth word of each row but the first."""
+    return all(line.split()[3] != "any" for line in table.splitlines()[1:])
+
+
 def kept_dtype(dtype: Any, policy: str) -> Any:
     """In which a group adds up tensors of dtype. Totals grow, so they are of 32 bits at least."""
     if dtype not in NAMES:
@@ -57,10 +63,11 @@ class Averages:
         self._node, self.name, self.count = node, name, count
         self.dtype = kept_dtype(dtype, policy)
         self.totals = not is_lockstep(policy)
+        self._quorum, self._members = has_quorum(node.explain_policy(policy)), max(members, 1)
         self.group, self._member = self._joined(policy, members, cohort)
         self.number, self.round, self.late = self._member.number, 0, 0
-        #: rounds whose averages the last pull has brought, added up
-        self.passed = 0
+        #: averages that the last pull has brought, added up
+        self.passed = 0.0
         #: what is pushed, and what a pull has brought
         self.flat = torch.zeros(count + self.totals, dtype=self.dtype)
         #: the newest total that this member has; None: of round 0
@@ -120,19 +127,23 @@ class Averages:
         except TimedOut as error:
             raise TimedOut(errno.ETIMEDOUT, f"{self.missing()} in {timeout} s ({error.strerror})") from None
         assert result is not None
-        self.passed, self.round = result.round - self.round if self.totals else 1, result.round
+        passed, self.round = result.round - self.round, result.round
         copy_into(self.flat, result.array)
         if self.totals:
-            self._since()
+            self._since(passed)
+        else:
+            self.passed = 1.0
 
-    def _since(self) -> None:
+    def _since(self, rounds: int) -> None:
         total = self.flat.clone()
         if self.base is not None:
             self.flat -= self.base
         self.base = total
         count = float(self.flat[-1])
-        if count <= 0 or self.passed < 1:  # rounds were lost with their nodes, and what follows is not known
-            self.passed = 0
+        if count <= 0 or rounds < 1:  # rounds were lost with their nodes, and what follows is not known
+            self.passed = 0.0
+        else:
+            self.passed = float(rounds) if self._quorum else count / self._members
         self.flat *= self.passed / count if self.passed else 0.0
 
     def missing(self) -> str:
