@@ -15,7 +15,7 @@ from lib.bench.systems.ranks import Ranks, environment
 from lib.cluster import network, process
 from lib.shell import Failure, run
 
-MASTER_PORT, METADATA_PORT, METRICS_PORT = 50051, 8080, 9003
+PORTS = (50051, 8080, 9003)  # of the master, its metadata server, its statistics; for tuning hand 100 more
 SEGMENT_LEAST = 64 << 20
 
 
@@ -43,19 +43,24 @@ class Mooncake(Ranks):
             process.end_all([self.master.pid], grace_s=1.0)
             self.master.wait()
 
+    def ports(self):
+        """Both tunings may run on the same links."""
+        return [port + 100 * (self.tuning == "hand") for port in PORTS]
+
     def in_node(self, node):
         return ["ip", "netns", "exec", network.node_netns(self.config["name"], node)]
 
     def start_master(self):
+        rpc, metadata, statistics = self.ports()
         package = run(engines.python(), "-c", "import mooncake; print(mooncake.__path__[0])").strip()
-        argv = [*self.in_node(0), f"{package}/mooncake_master", f"-rpc_port={MASTER_PORT}",
-                "-enable_http_metadata_server=true", f"-http_metadata_server_port={METADATA_PORT}",
-                f"-metrics_port={METRICS_PORT}", "-enable_metric_reporting=false", "-logtostderr=true"]
+        argv = [*self.in_node(0), f"{package}/mooncake_master", f"-rpc_port={rpc}",
+                "-enable_http_metadata_server=true", f"-http_metadata_server_port={metadata}",
+                f"-metrics_port={statistics}", "-enable_metric_reporting=false", "-logtostderr=true"]
         with open(self.directory / "log.master", "wb") as log:
             self.master = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True, env=environment(**self.settings))
         until = time.monotonic() + START_S
-        while not all(self.listens(port) for port in (MASTER_PORT, METADATA_PORT)):
+        while not all(self.listens(port) for port in (rpc, metadata)):
             if self.master.poll() is not None or time.monotonic() > until:
                 raise Failure(f"mooncake cannot run here: its master does not start: {self.trouble()[-200:]}")
             time.sleep(0.05)
@@ -63,8 +68,13 @@ class Mooncake(Ranks):
     def listens(self, port):
         return bool(run(*self.in_node(0), "ss", "-Hltn", f"sport = :{port}").strip())
 
+    def can_go_on(self):
+        return super().can_go_on() and 4 * self.size <= self.segment
+
+    def start_ranks(self):
+        self.segment = max(SEGMENT_LEAST, 4 * self.size)
+        super().start_ranks()
+
     def arguments(self, rank):
-        head = network.node_ip(0)
-        segment = max(SEGMENT_LEAST, 4 * self.size)
-        return [self.tuning, network.node_ip(rank), f"{head}:{MASTER_PORT}",
-                f"http://{head}:{METADATA_PORT}/metadata", segment]
+        head, (rpc, metadata, _) = network.node_ip(0), self.ports()
+        return [self.tuning, network.node_ip(rank), f"{head}:{rpc}", f"http://{head}:{metadata}/metadata", self.segment]

@@ -7,7 +7,7 @@ import them."""
 import os
 
 from lib import engines
-from lib.bench.systems.peer import START_S, Peer
+from lib.bench.systems.peer import START_S, Peer, System
 from lib.bench.task import Program, ask_all, built, end_programs
 from lib.shell import ROOT
 
@@ -47,6 +47,17 @@ class Ranks(Peer):
                                   env=environment(**self.settings), log=log)
             self.programs.append(program)
             self.tasks.append(program.task)
+
+    def can_go_on(self):
+        """Whether the ranks that run can be used for the object's size."""
+        return bool(self.tasks)
+
+    def fill_all(self, verb, size):
+        """To import what they need takes seconds where cores are short: ranks are started again only if they must."""
+        if not self.can_go_on():
+            self.end_ranks()
+            self.start_ranks()
+        return System.fill_all(self, verb, size)
 
     def ready(self, staggered):
         ask_all(self.tasks, [("ready", int(staggered))] * self.count, START_S)

@@ -4,7 +4,6 @@
 Fair to it: links of its own of the same shape, without our XDP programs and with segmentation off-loads for large
 objects; one thread of torch's own per rank; its ranks sleep while they wait. It has each operation in one way."""
 
-from lib.bench.systems.peer import System
 from lib.bench.systems.ranks import Ranks
 from lib.cluster import network
 
@@ -18,9 +17,3 @@ class TorchGloo(Ranks):
 
     def arguments(self, rank):
         return [f"{network.node_ip(0)}:{PORT}"]
-
-    def fill_all(self, verb, size):
-        """Its ranks take any size, and to import torch takes seconds: they are started once."""
-        if not self.tasks:
-            self.start_ranks()
-        return System.fill_all(self, verb, size)
