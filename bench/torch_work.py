@@ -87,9 +87,26 @@ def step(model, optimizer, random, shape):
     optimizer.step()
 
 
+def prepared():
+    torch.manual_seed(0)
+    model = small()
+    return model, torch.optim.SGD(model.parameters(), lr=0.01), torch.Generator().manual_seed(RANK)
+
+
+def together(group, model, optimizer):
+    """Joins, and waits until all have."""
+    group.sync(model, optimizer)
+    while len(group.ranks()) < RANKS:
+        time.sleep(0.01)
+
+
 # --- what a line may ask for
 
 def ready():
+    """What PyTorch loads when it is first used is loaded then."""
+    if SYSTEM != "elastic":
+        model, optimizer, random = prepared()
+        step(DistributedDataParallel(model), optimizer, random, (8, SMALL_INPUTS))
     return {}
 
 
@@ -119,21 +136,34 @@ def ddp(steps, batch, side):
     return {"seconds": seconds, "bytes": bytes_of(model.module), "digest": digest(model.module)}
 
 
-def slow_rank(seconds, step_s, factor):
-    """About so long, with steps of step_s, and of factor times that at the last rank."""
-    torch.manual_seed(0)
-    model = DistributedDataParallel(small())
-    optimizer, random = torch.optim.SGD(model.parameters(), lr=0.01), torch.Generator().manual_seed(RANK)
-    takes = step_s * (factor if RANK == RANKS - 1 else 1)
-    step(model, optimizer, random, (8, SMALL_INPUTS))
-    dist.barrier()
-    began, steps = time.monotonic(), 0
-    while steps < int(seconds / (step_s * factor)):
-        ends = time.monotonic() + takes
-        step(model, optimizer, random, (8, SMALL_INPUTS))
-        time.sleep(max(0.0, ends - time.monotonic()))
+def slow_rank(seconds, step_s, factor, policy=None):
+    """About so long, with steps that compute for step_s, and factor times that at the last rank. policy: of the hook of
+    sarissa.torch; None: without it all wait for all."""
+    model, optimizer, random = prepared()
+    model, shape = DistributedDataParallel(model), (8, SMALL_INPUTS)
+    state = hooked(model, policy, 2 * step_s * factor ** 2) if policy else None
+    step(model, optimizer, random, shape)  # in the first all wait for all
+    began, steps, most = time.monotonic(), 0, sys.maxsize if policy else int(seconds / (step_s * factor))
+    while steps < most and (state is None or time.monotonic() < began + seconds):
+        time.sleep(step_s * (factor if RANK == RANKS - 1 else 1))
+        try:
+            step(model, optimizer, random, shape)
+        except Exception:
+            if state is None or time.monotonic() < began + seconds:
+                raise
+            break  # others have ended already
         steps += 1
-    return {"seconds": time.monotonic() - began, "steps": steps, "bytes": bytes_of(model.module)}
+    spent = time.monotonic() - began
+    if state is not None:
+        state.close()
+    return {"seconds": min(spent, seconds) if policy else spent, "steps": steps, "bytes": bytes_of(model.module)}
+
+
+def hooked(model, policy, timeout):
+    import sarissa.torch
+    state = sarissa.torch.HookState(policy, timeout=timeout)
+    model.register_comm_hook(state, sarissa.torch.k_of_n_hook)
+    return state
 
 
 def dead_rank(nbytes):
@@ -151,14 +181,10 @@ def dead_rank(nbytes):
 def elastic_death():
     """The steps of an ElasticGroup in which one is killed: when the first one without it has ended."""
     import sarissa.torch
-    torch.manual_seed(0)
-    model = small()
-    optimizer, random = torch.optim.SGD(model.parameters(), lr=0.01), torch.Generator().manual_seed(RANK)
+    model, optimizer, random = prepared()
     at, after = None, 0
     with sarissa.torch.ElasticGroup("bench", min_ranks=1) as group:
-        group.sync(model, optimizer)
-        while len(group.ranks()) < RANKS:
-            time.sleep(0.01)
+        together(group, model, optimizer)
         say({"begun": time.monotonic()})
         while after < AFTER_STEPS:
             backward(model, optimizer, random, (8, SMALL_INPUTS))

@@ -7,7 +7,8 @@
 
   allreduce   all_reduce of f32; seconds of one
   ddp         steps of DistributedDataParallel of a ResNet-18, 11.7 million parameters, small images of noise
-  slow-rank   steps of 0.2 s, three times as long at one rank; steps/s: the mean of the ranks
+  slow-rank   steps of DistributedDataParallel that compute for 0.2 s, three times as long at one rank; gloo waits for
+              it, the hook of sarissa.torch for all but one. steps/s: the mean of the ranks
   dead-rank   a rank is killed in the middle of all_reduces, whose timeout is 20 s: seconds until all others have
               the error. goes on: seconds until the ranks of an ElasticGroup have ended a step without the dead one;
               gloo has no such thing
@@ -39,7 +40,7 @@ SIZES = (KIB, 64 * KIB, MIB, 32 * MIB)
 COUNTS = ((64 * KIB, 30), (MIB, 10), (8 * MIB, 3))  # all_reduces of a turn, up to so many bytes; else 1
 CASES = ("allreduce", "ddp", "slow-rank", "dead-rank")
 SYSTEMS = ("gloo", "sarissa")
-START_S, CASE_S = 90.0, 300.0
+START_S, CASE_S = 240.0, 300.0
 LIMIT_S = 120.0                        # of each operation
 STEPS, BATCH, SIDE = 3, 4, 64          # of ddp: steps, images of a step at a rank, pixels
 SLOW_S, STEP_S, FACTOR = 6.0, 0.2, 3   # of slow-rank
@@ -184,10 +185,11 @@ def ddp(args, ranks):
 
 
 def slow_rank(args, ranks):
+    policy = {} if ranks.kind == "gloo" else {"policy": f"k-of-n {args.ranks - 1}"}
     with Turn(ranks) as turn:
-        told = ranks.ask("slow_rank", seconds=SLOW_S, step_s=STEP_S, factor=FACTOR)
+        told = ranks.ask("slow_rank", seconds=SLOW_S, step_s=STEP_S, factor=FACTOR, **policy)
     each = [one["steps"] / one["seconds"] for one in told]
-    yield turn.row(args, "slow-rank", told[0]["bytes"], 1 / statistics.fmean(each), statistics.fmean(each),
+    yield turn.row(args, "slow-rank", told[0]["bytes"], 1 / statistics.fmean(each), statistics.fmean(each), **policy,
                    steps_of_ranks=[one["steps"] for one in told])
 
 
