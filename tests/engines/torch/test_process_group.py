@@ -16,7 +16,7 @@ REDUCED = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.in
 COPIED = [torch.float32, torch.bfloat16, torch.int64, torch.bool]
 OURS_ALONE = [torch.complex64, torch.float8_e4m3fn]  # gloo does not gather them
 OPS = [dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX]
-COUNTS = (1, 77, 50000)  # elements: in the directory, and not
+COUNTS = (1, 77, 16000, 50000)  # elements: in the directory, nearly too large for it, and too large
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +247,24 @@ def test_every_operation_gives_what_gloo_gives(cluster):
         assert [sums, *others] == [True] * 4
         assert groups == [[2.0, 2.0, 4.0], [4.0, 3.0, 4.0]][rank % 2]
     assert not [info.name for info in cluster[0].ls(".torch/")]  # nothing is left
+
+
+def more_than_the_store(rank, size):
+    tensors = [torch.full((1 << 20,), float(rank + at)) for at in range(160)]
+    for work in [dist.all_reduce(one, async_op=True) for one in tensors]:
+        work.wait()
+    assert [one[-1].item() for one in tensors] == [2.0 * at + 1 for at in range(160)]
+    try:
+        dist.all_reduce(torch.ones(80 << 20))
+    except sarissa.torch.CollectiveError as error:
+        return str(error)
+
+
+def test_a_store_of_256_mib_takes_sums_of_640_mib():
+    with sarissa.LocalCluster(2, store=256) as cluster:
+        for words in ranks.run(__file__, "more_than_the_store", cluster):
+            assert words.startswith("all_reduce sum of float32 [83886080]: ")
+            assert "the object has 335544320 bytes" in words, words
 
 
 ranks.main(globals())

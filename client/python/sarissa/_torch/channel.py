@@ -26,11 +26,12 @@ from .operation import Names, Operation, Step
 
 CAPACITY = 1024  # of the queue
 BUSY_MAX = 900  # steps under way; views are as many
-BYTES_MAX = 256 << 20  # of the operations under way
+AHEAD_BYTES = 8 << 20  # of operations under way beside the oldest and the newest, whose inputs and results must fit
 DATA_LEASE_S = 5.0
 TICK_S = 0.1
 EXPLAIN_S = 1.2  # a failed step waits so long for a death that explains it
-RETRY_S = 0.02  # a put that found the store full
+RETRY_S = 0.02  # a step that found the store full, for
+FULL_S = 10.0
 
 
 class Channel:
@@ -138,16 +139,19 @@ class Channel:
     def _begin_pending(self) -> None:
         while self._pending:
             operation = self._pending[0]
-            room = len(self._waiting) + len(operation.steps) <= BUSY_MAX and self._bytes + operation.bytes <= BYTES_MAX
-            if operation.number is not None and not room and self.under_way:
+            if operation.number is not None and self.under_way and not self._has_room(operation):
                 return
             self._pending.popleft()
             if not operation.ended:
                 self._begin(operation)
 
+    def _has_room(self, operation: Operation) -> bool:
+        oldest = next((one.bytes for one in self.under_way if one.number is not None), 0)
+        return len(self._waiting) + len(operation.steps) <= BUSY_MAX and self._bytes - oldest <= AHEAD_BYTES
+
     def _begin(self, operation: Operation) -> None:
         self.under_way.append(operation)
-        self._bytes += operation.bytes
+        self._bytes += operation.bytes if operation.number is not None else 0
         if operation.names is not None and operation.number is not None:
             self._made.extend((operation.number, name) for name in operation.names.made)
             self._targets.extend((operation.number, name) for name in operation.names.targets)
@@ -186,17 +190,23 @@ class Channel:
             if step.sink is not None:
                 step.sink(result)
         except StoreFull as error:
-            if step.verb != "put":
-                self._trouble(operation, error)
-            else:
-                self.members.tell_progress()
-                self._retries.append((time.monotonic() + RETRY_S, operation, step))
+            self._full(operation, step, error)
             return
         except BaseException as error:
             self._trouble(operation, error)
             return
         if not operation.tickets and operation.trouble is None and not any(o is operation for _, o, _ in self._retries):
             self._done(operation)
+
+    def _full(self, operation: Operation, step: Step, error: StoreFull) -> None:
+        """There is room when the ranks are past earlier operations."""
+        now = time.monotonic()
+        operation.full = operation.full or now
+        if now - operation.full > FULL_S:
+            self._trouble(operation, error)
+        else:
+            self.members.tell_progress()
+            self._retries.append((now + RETRY_S, operation, step))
 
     def drop_steps(self, operation: Operation) -> None:
         """Those under way; what they bring is not taken."""
@@ -232,7 +242,7 @@ class Channel:
         operation.ended = True
         if operation in self.under_way:
             self.under_way.remove(operation)
-            self._bytes -= operation.bytes
+            self._bytes -= operation.bytes if operation.number is not None else 0
         operation.work.end(error)
         operation.kept = None
         if operation.after is not None:

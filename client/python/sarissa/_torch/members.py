@@ -237,7 +237,7 @@ class Members:
 
     def tell_failed(self, operation: Operation, error: BaseException) -> None:
         if operation.number is not None:
-            words = str(error).replace("/", "|")[:WORDS]
+            words = str(error).removeprefix(f"{operation.what}: ").replace("/", "|")[:WORDS]
             self._tell(f"bad/{self.rank}/{operation.number}/{words}", operation.number)
 
     def past(self, operation: Operation) -> None:

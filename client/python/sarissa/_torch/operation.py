@@ -69,6 +69,7 @@ class Operation:
         self.tickets: Dict[int, Step] = {}
         self.bytes = 0
         self.marked = self.ended = False
+        self.full: Optional[float] = None  # since when the store has no room for it
         self.error: Optional[BaseException] = None  # that it ends with, though it was done
         self.trouble: Optional[Tuple[float, BaseException]] = None  # since when; a death may explain it
 

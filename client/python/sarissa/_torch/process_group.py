@@ -110,14 +110,15 @@ class ProcessGroup(TorchProcessGroup):
     def _allreduce(self, call: str, tensors: List[Any], opts: Any) -> Work:
         with self._checked(call, tensors):
             op, dtypes = self._reduction(call, tensors, opts)
-        inputs, outputs = [t.flat(one) for one in tensors], [t.flat_output(one) for one in tensors]
+        inputs, outputs = [t.source(t.flat(one)) for one in tensors], [t.flat_output(one) for one in tensors]
 
         def build(names: Names) -> List[Step]:
             steps = []
             for at, (given, where, dtype) in enumerate(zip(inputs, outputs, dtypes)):
                 if self._size > 1 and given.numel():
                     steps.append(names.put(f"{at}/{self._rank}", t.memory(given), t.meta(dtype, given)))
-                    steps.append(names.allreduce(f"{at}/r", self._parts(at), op, partial(t.fill, where), self._whole(opts)))
+                    steps.append(names.allreduce(f"{at}/r", self._parts(at), op, partial(t.fill_sum, where),
+                                                 self._whole(opts)))
             return steps
         return self._run(f"{call} {op} of {t.described(tensors)}", opts, list(tensors), build, (inputs, outputs),
                          t.total(inputs), partial(t.settle_all, tensors, outputs, self._size > 1))

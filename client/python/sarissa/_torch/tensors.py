@@ -18,6 +18,7 @@ DTYPES = {getattr(torch, theirs): ours for theirs, ours in {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16",
     "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64"}.items()
     if hasattr(torch, theirs)}
+COPIED_FROM, COPIED_MAX = 48 << 10, 64 << 10
 ORDERED = ("min", "max")  # those that give one of their arguments
 
 
@@ -61,6 +62,23 @@ def reduced_type(call: str, dtype: Any, op: str) -> str:
 def flat(tensor: Any) -> Any:
     """Its elements one after the other: a view, or a copy where they are not."""
     return tensor.detach().contiguous().view(-1)
+
+
+def source(tensor: Any) -> Any:
+    """A contiguous tensor as a source of a sum. The directory keeps a second copy of what has up to 64 KiB before a put
+    is done: from 48 KiB on some zeros more cost less."""
+    if not COPIED_FROM <= size_of(tensor) <= COPIED_MAX:
+        return tensor
+    padded = torch.zeros(COPIED_MAX // tensor.element_size() + 1, dtype=tensor.dtype)
+    padded[:tensor.numel()] = tensor
+    return padded
+
+
+def fill_sum(tensor: Any, view: Any) -> None:
+    """The beginning of a view of the store, for a sum of sources."""
+    if view.nbytes < size_of(tensor):
+        raise ValueError(f"{view.nbytes} bytes have come for a tensor of {size_of(tensor)} bytes")
+    ctypes.memmove(tensor.data_ptr(), view.address, size_of(tensor))
 
 
 def flat_output(tensor: Any) -> Any:
