@@ -179,10 +179,9 @@ def register_transport() -> List[str]:
     ...     def weights(self):
     ...         return torch.ones(3)
     """
-    from ray import experimental
-    if not hasattr(experimental, "register_tensor_transport"):
-        raise RuntimeError(f"Ray {ray.__version__} takes no tensor transports of others: install Ray 2.60, or use "
-                           "sarissa.ray.put() and get(), which need none")
+    if not place.has_transports():
+        raise RuntimeError(f"Ray {ray.__version__} takes no tensor transports of others as Ray 2.55 and later do: install Ray "
+                           "2.60, or use sarissa.ray.put() and get(), which need none")
     from ._ray import transport
     return transport.register()
 

@@ -28,6 +28,7 @@ import netlib  # noqa: E402
 NODES = 4
 RATE = 100  # Mbit/s
 MIB = 1 << 20
+STORE_MIB = 192  # of each node
 RAYS_LIMIT_S = 8  # of a receive: then Ray aborts it
 LEASE_S = 10
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
@@ -42,6 +43,10 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"
 
 @ray.remote(enable_tensor_transport=True, num_cpus=0)
 class Actor:
+    def __init__(self, registers=False):
+        if registers:
+            sarissa.ray.register_transport()
+
     def node(self):
         return os.environ["SARISSA_SOCKET"], os.getpid()
 
@@ -116,10 +121,10 @@ class World:
         self.cluster, self.rays = cluster, rays
         self.sockets = [cluster.inside(node, [])["env"]["SARISSA_SOCKET"] for node in range(NODES)]
 
-    def actor(self, node, **options):
+    def actor(self, node, registers=False, **options):
         if node % 2:  # another node than that of its Ray node
             options["runtime_env"] = {"env_vars": {"SARISSA_SOCKET": self.sockets[node]}}
-        made = Actor.options(resources={f"host{node // 2}": 1}, **options).remote()
+        made = Actor.options(resources={f"host{node // 2}": 1}, **options).remote(registers)
         assert ray.get(made.node.remote())[0] == self.sockets[node]
         return made
 
@@ -146,7 +151,7 @@ def world():
     ray._private.ray_constants.RDT_FETCH_FAIL_TIMEOUT_SECONDS = RAYS_LIMIT_S  # it has been read already
     folder = tempfile.mkdtemp(prefix="r.", dir="/tmp")
     rays = None
-    with netlib.Cluster(NODES, "--rate", RATE, "--vdev", "udp", "--store", 192) as cluster:
+    with netlib.Cluster(NODES, "--rate", RATE, "--vdev", "udp", "--store", STORE_MIB) as cluster:
         world = World(cluster, None)
         os.environ["SARISSA_SOCKET"] = world.sockets[0]  # of the driver
         try:
@@ -260,19 +265,28 @@ def test_a_killed_actor_leaves_no_object(world, actors):
     world.until_none(LEASE_S + netlib.PATIENCE_S)
 
 
-def test_an_actor_that_ray_has_restarted_receives(world, actors):
-    actor = world.actor(1, max_restarts=1)
-    assert ray.get(actor.sum_of.remote(actors[2].make.remote("large", 4000))) == 1000
-    before = ray.get(actor.node.remote())[1]
-    ray.kill(actor, no_restart=False)
+def test_actors_that_ray_has_restarted_receive_and_send(world, actors):
+    receiver, sender = world.actor(1, max_restarts=1), world.actor(2, registers=True, max_restarts=1)
+    assert ray.get(receiver.sum_of.remote(sender.make.remote("large", 4000))) == 1000
 
-    def pid():
+    def pid(actor):
         try:
             return ray.get(actor.node.remote(), timeout=10)[1]
         except ray.exceptions.RayActorError:
-            return before
-    netlib.wait_for(lambda: pid() != before, netlib.PATIENCE_S, "it is back")
-    assert ray.get(actor.sum_of.remote(actors[2].make.remote("large", 4000))) == 1000
+            return None
+    both = [receiver, sender]
+    before = [pid(actor) for actor in both]
+    for actor in both:
+        ray.kill(actor, no_restart=False)
+    for actor, old in zip(both, before):
+        netlib.wait_for(lambda: pid(actor) not in (old, None), netlib.PATIENCE_S, "it is back")
+    assert ray.get(receiver.sum_of.remote(sender.make.remote("large", 8000))) == 2000
+
+
+def test_a_ray_without_transports_of_others_is_refused_by_a_sentence(monkeypatch):
+    monkeypatch.delattr(ray.experimental, "register_tensor_transport")
+    with pytest.raises(RuntimeError, match=f"Ray {ray.__version__} takes no tensor transports.*install Ray 2.60"):
+        sarissa.ray.register_transport()
 
 
 def test_the_program_of_the_page_runs_on_nodes_of_init(world, capsys):

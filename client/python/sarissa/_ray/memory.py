@@ -5,6 +5,7 @@ torch.Tensor and one for numpy.ndarray. It knows neither Ray nor a node."""
 
 from __future__ import annotations
 
+import bisect
 import math
 import re
 from typing import Any, Iterator, List, NamedTuple, Sequence, Tuple
@@ -132,7 +133,10 @@ class Arrays:
 
 def parts(layout: Layout, begin: int, end: int) -> Iterator[Tuple[int, int, int, int]]:
     """The bytes of tensors from begin to end of the object: (tensor, first byte in it, begin and end in the object)."""
-    for number, (offset, size) in enumerate(zip(layout.offsets, layout.sizes)):
-        first, last = max(begin, offset), min(end, offset + size)
+    for number in range(max(0, bisect.bisect_right(layout.offsets, begin) - 1), len(layout.offsets)):
+        offset = layout.offsets[number]
+        first, last = max(begin, offset), min(end, offset + layout.sizes[number])
+        if offset >= end:
+            return
         if first < last:
             yield number, first - offset, first, last

@@ -6,6 +6,7 @@ have a node each. Without such a folder the node is the one of SARISSA_SOCKET, o
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
 import threading
@@ -31,6 +32,12 @@ def check_version(untested: bool = False) -> None:
     if not untested and not any(version == one or version.startswith(one + ".") for one in TESTED):
         raise RuntimeError(f"sarissa.ray is tested with Ray {' and '.join(TESTED)}, and this is {version}: install one "
                            f"of them (pip install 'ray=={TESTED[-1]}.*'), or try this one with init(untested=True)")
+
+
+def has_transports() -> bool:
+    """Whether this Ray takes tensor transports in the form that transport.py has."""
+    register = getattr(ray.experimental, "register_tensor_transport", None)
+    return register is not None and "data_type" in inspect.signature(register).parameters
 
 
 def check_connected() -> None:

@@ -7,7 +7,6 @@ objects to outgoing.py and incoming.py."""
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import threading
 import time
@@ -235,28 +234,14 @@ class said:
                                  f"{error.strerror}") from error
 
 
-def kinds() -> Dict[Type[Transport], Any]:
-    """The transports, and the class of what each one takes."""
-    found: Dict[Type[Transport], Any] = {}
-    try:
-        import torch
-        found[Transport] = torch.Tensor
-    except ImportError:
-        pass
-    if "data_type" in inspect.signature(experimental.register_tensor_transport).parameters:
-        import numpy
-        found[ArrayTransport] = numpy.ndarray
-    return found
-
-
 def register() -> List[str]:
-    """The names, in lower case. What is registered already stays."""
-    names = []
-    for transport, data_type in kinds().items():
-        further = () if len(inspect.signature(experimental.register_tensor_transport).parameters) == 3 else (data_type,)
-        try:
-            experimental.register_tensor_transport(transport.NAME, [transport.KIND.device], transport, *further)
-        except ValueError:  # registered already
-            pass
-        names.append(transport.NAME.lower())
-    return names
+    """The names, in lower case. What is registered already stays. Without torch there is none for it."""
+    import numpy
+    kinds: List[Tuple[Type[Transport], Any]] = [(ArrayTransport, numpy.ndarray)]
+    with contextlib.suppress(ImportError):
+        import torch
+        kinds.insert(0, (Transport, torch.Tensor))
+    for transport, data_type in kinds:
+        with contextlib.suppress(ValueError):  # registered already
+            experimental.register_tensor_transport(transport.NAME, [transport.KIND.device], transport, data_type)
+    return [transport.NAME.lower() for transport, _ in kinds]
