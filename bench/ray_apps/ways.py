@@ -23,7 +23,7 @@ import numpy
 import ray
 
 LOST = (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError, ray.exceptions.NodeDiedError)
-GLOO_S = 60.0
+GLOO_S = 30.0  # after it a member gives up that waits for one which has died
 
 
 class Way:
@@ -177,6 +177,7 @@ class Gloo(Way):
         return False
 
     def close(self):
+        self.sent = None  # it would keep the connections
         if self.distributed.is_initialized():
             self.distributed.destroy_process_group()
 
