@@ -13,14 +13,16 @@ import torch.distributed as dist
 
 from ._torch.device import from_device, to_device
 from ._torch.averages import LeftBehind
+from ._torch.checkpoint import CheckpointTransport
 from ._torch.elastic import ElasticGroup, TooFewRanks
 from ._torch.errors import CollectiveError, RankDied, RanksDiffer, RanksMissing
 from ._torch.hook import HookState, k_of_n_hook
 from ._torch.process_group import ProcessGroup, create
 from ._torch.state import load, save
 
-__all__ = ["CollectiveError", "ElasticGroup", "HookState", "LeftBehind", "ProcessGroup", "RankDied", "RanksDiffer",
-           "RanksMissing", "TooFewRanks", "from_device", "k_of_n_hook", "load", "save", "to_device"]
+__all__ = ["CheckpointTransport", "CollectiveError", "ElasticGroup", "HookState", "LeftBehind", "ProcessGroup",
+           "RankDied", "RanksDiffer", "RanksMissing", "TooFewRanks", "from_device", "k_of_n_hook", "load", "save",
+           "to_device"]
 
 if "SARISSA" not in dist.Backend._plugins:
     dist.Backend.register_backend("sarissa", create, extended_api=True, devices=["cpu"])
