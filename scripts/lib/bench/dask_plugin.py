@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dask with and without sarissa.dask.Plugin: the same programs (bench/dask_cases.py), one worker per node.
 
-  bench dask [--workers 4 8] [--only CASE...] [--repeat R]
+  bench dask [--workers 4 8] [--only CASE...] [--repeat R] [--engines]
 
   scatter-broadcast  32 MiB of the client to all workers
   tree-sum           32 arrays of 8 MiB, to one worker; with the plugin by sarissa.dask.reduce()
@@ -10,7 +10,8 @@
 
 Both have links of their own of the same rate; Dask alone has them with segmentation off-loads and without
 our programs in the kernel. Seconds end when the last task that asked for bytes begins. ratio: to the time
-that the busiest link needs for its bytes. CPU: of all processes of Dask and of the nodes."""
+that the busiest link needs for its bytes. CPU: of all processes of Dask and of the nodes. --engines: the Dask of
+today, from scripts/setup --engines, and not Debian's."""
 
 import os
 import shutil
@@ -21,7 +22,7 @@ import time
 from operator import itemgetter
 from pathlib import Path
 
-from lib import options, shell
+from lib import engines, options, shell
 from lib.bench import transfer
 from lib.bench.systems import dask as bench_dask, peer
 from lib.bench.tables.table import Columns, grouped, taken
@@ -50,6 +51,7 @@ def parse(argv):
     parser.add_argument("--repeat", type=options.COUNT, default=3, metavar="R", help="turns of each case")
     parser.add_argument("--shrink", type=options.COUNT, default=1, metavar="N",
                         help="sizes and counts divided by it, to try the bench")
+    parser.add_argument("--engines", action="store_true", help="Dask of today (scripts/setup --engines)")
     parser.add_argument("--json", action="store_true", help="one JSON object per turn")
     return parser.parse_args(argv)
 
@@ -62,8 +64,8 @@ def shape(case, shrink):
 class Dask:
     """Its processes on the nodes of a cluster, which stand still while others have their turn."""
 
-    def __init__(self, config, plugin):
-        self.config, self.plugin, self.count = config, plugin, config["nodes"]
+    def __init__(self, config, plugin, python):
+        self.config, self.plugin, self.python, self.count = config, plugin, python, config["nodes"]
         self.children, self.programs = [], []
 
     def __enter__(self):
@@ -102,7 +104,7 @@ class Dask:
             self.daemon(node, "worker", address, "--host", ip(node), "--name", node, "--no-nanny", "--nthreads",
                         bench_dask.THREADS, "--memory-limit", 0, "--local-directory", self.directory)
         with open(self.directory / "log.client", "wb") as log:
-            self.programs.append(Program(self.config, 0, "dask's client", bench_dask.PYTHON,
+            self.programs.append(Program(self.config, 0, "dask's client", self.python,
                                          ROOT / "bench/dask_cases.py", address, self.count, int(self.plugin),
                                          env=self.environment(0), log=log))
         self.client = self.programs[0].task
@@ -113,7 +115,7 @@ class Dask:
         with open(self.directory / f"log.{kind}", "ab") as log:
             self.children.append(subprocess.Popen(
                 [str(a) for a in ("ip", "netns", "exec", network.node_netns(self.config["name"], node),
-                                  bench_dask.PYTHON, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
+                                  self.python, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard",
                                   *argv)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self.environment(node),
                 start_new_session=True))
@@ -155,7 +157,11 @@ def measure(args, workers, systems):
                 if turn >= 0:
                     yield {"case": case, "plugin": system.plugin, "workers": workers, "seconds": seconds,
                            "ratio": seconds / bound if bound else None, "cpu_seconds": sum(used),
-                           "nodes_cpu_seconds": used[1]}
+                           "nodes_cpu_seconds": used[1], **({"dask": "today"} if args.engines else {})}
+
+
+def python_of(args):
+    return str(engines.python()) if args.engines else bench_dask.PYTHON
 
 
 def run_workers(args, workers):
@@ -163,7 +169,7 @@ def run_workers(args, workers):
     with transfer.cluster(workers, "--rate", args.rate, "--bare", suffix="d") as plain, \
             transfer.cluster(workers, "--rate", args.rate, "--store", store) as ours:
         peer.set_offloads(plain, max(shape(case, args.shrink)[0] for case in args.only))
-        with Dask(plain, False) as alone, Dask(ours, True) as with_plugin:
+        with Dask(plain, False, python_of(args)) as alone, Dask(ours, True, python_of(args)) as with_plugin:
             yield from measure(args, workers, (alone, with_plugin))
 
 
@@ -180,7 +186,9 @@ def table(rows):
 def main(argv):
     args = parse(argv)
     shell.require_root("scripts/bench")
-    if not bench_dask.installed():
+    if args.engines:
+        engines.need("bench dask --engines", "distributed")
+    elif not bench_dask.installed():
         peer.install(bench_dask.PACKAGES)
     rows = taken(args, (row for workers in args.workers for row in run_workers(args, workers)))
     say("medians; ratio: to the bound of the busiest link")

@@ -59,7 +59,7 @@ SUMS = {  # what a reader takes of it, and what that is; what it needs
 
 @pytest.mark.parametrize("kind", SUMS)
 def test_large_frames_of_any_value(dask, local, kind):
-    """Two workers read it through the store, and the client does."""
+    """Two workers read it through the store, and the client does where Dask knows that it is large."""
     make, take, wanted, needs = SUMS[kind]
     module(needs)
     before = dask.counts()
@@ -69,7 +69,8 @@ def test_large_frames_of_any_value(dask, local, kind):
     assert told["put"] >= 1 and told["arrived"] == 2 * told["put"] and told["as bytes"] == 0, told
     before = sarissa.dask._store.counts["arrived"]
     assert take(made.result()) == wanted
-    assert sarissa.dask._store.counts["arrived"] > before
+    if kind in ("frame", "masked"):  # Dask's scheduler does not know the size of the others
+        assert sarissa.dask._store.counts["arrived"] > before
     del made, readers
     gc.collect()
     until(lambda: not objects(local), lambda: objects(local))

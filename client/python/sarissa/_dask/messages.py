@@ -22,6 +22,7 @@ import dask.config
 import dask.utils
 import distributed
 import distributed.comm.tcp
+from dask.sizeof import sizeof
 from distributed.protocol import pickle
 from distributed.protocol.serialize import Serialize, Serialized
 from distributed.protocol.utils import frame_split_size
@@ -39,6 +40,7 @@ SEND_BYTES, SEND_IDS = "sarissa_bytes", "sarissa_ids"  # handlers of the workers
 SEVERAL = "sarissa_several"  # a handler of the scheduler
 ENCRYPTED = ("tls://", "wss://")
 FAMILIES = ("dask", "pickle")
+SIMPLE = (int, float, complex, bool, str, type(None))
 relay: ContextVar[Optional[str]] = ContextVar("sarissa-relay", default=None)  # address of a scheduler
 confirmed: ContextVar[bool] = ContextVar("sarissa-confirmed", default=False)  # what is sent is kept until it is there
 plain: ContextVar[bool] = ContextVar("sarissa-plain", default=False)  # Dask's own way
@@ -177,12 +179,19 @@ class _Answer:
             several.reset(token)
 
 
+def _may_be_large(task: Any) -> bool:
+    """Dask does not know the size of a tensor, or of an object of a user's class."""
+    kind = task.type or object
+    return (task.nbytes or 0) >= LARGE_BYTES or kind not in SIMPLE and \
+        sizeof.dispatch(kind) is sizeof.dispatch(object)
+
+
 async def _read_by_several(worker: Any, comm: Any, keys: Any) -> FrozenSet[Any]:
     """Those of the large results that several workers will read."""
     if HANDSHAKE not in (getattr(comm, "remote_info", None) or {}):
         return frozenset()
     tasks = worker.state.tasks
-    large = [key for key in keys or () if key in tasks and (tasks[key].nbytes or 0) >= LARGE_BYTES]
+    large = [key for key in keys or () if key in tasks and _may_be_large(tasks[key])]
     if not large:
         return frozenset()
     try:
