@@ -55,6 +55,16 @@ def sweep() -> None:
             pass  # in use, or just being made
 
 
+def raylet() -> List[int]:
+    """The number of Ray's process of this Ray node, where it is the parent of this one."""
+    parent = os.getppid()
+    try:
+        words = Path(f"/proc/{parent}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+    return [parent] if os.path.basename(words[0]) == b"raylet" else []
+
+
 class NodeActor:
     def __init__(self, ip: str) -> None:
         self._ip = ip
@@ -93,7 +103,7 @@ class NodeActor:
             folder = place.settings(*place.here(), how)
         except (Error, OSError) as error:
             return Answer(error=f"cannot make its run folder: {error}")
-        words = json.dumps({"folder": folder,
+        words = json.dumps({"folder": folder, "raylet": raylet(),
                             "dataplane": [daemon("dataplane"), "--rundir", folder, "--port", f"udp:{self._ip}",
                                           "--udp-port", str(port), "--store", str(how["store"]), *how["dataplane"]],
                             "control": [daemon("control"), "--rundir", folder, "--node", str(number),

@@ -101,11 +101,11 @@ class Daemon:
             self.process.wait()
 
 
-def watch(daemons: List[Daemon]) -> None:
-    """Until the standard input ends, or SIGTERM."""
+def watch(daemons: List[Daemon], raylet: List[int]) -> None:
+    """Until the standard input ends, or SIGTERM, or the Ray node has gone: an actor may stay for a while then."""
     while True:
-        come, _, _ = select.select([0, *(one.pidfd for one in daemons)], [], [])
-        if 0 in come:
+        come, _, _ = select.select([0, *raylet, *(one.pidfd for one in daemons)], [], [])
+        if 0 in come or set(raylet) & set(come):
             return
         for one in daemons:
             if one.pidfd in come:
@@ -125,7 +125,9 @@ def main(how: Dict[str, Any]) -> None:
             for one in daemons:
                 one.start()
             say("ready")
-            watch(daemons)
+            watch(daemons, [os.pidfd_open(pid) for pid in how["raylet"]])
+        except ProcessLookupError:
+            say("its Ray node has ended")
         except Failed as error:
             say(str(error))
         finally:

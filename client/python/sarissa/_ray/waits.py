@@ -19,7 +19,7 @@ from . import owned, values
 from .refs import DONE, FAILED, PENDING, Origin, ended, kind_of, leaves, state
 
 LOOK_S = 0.5  # an object that should be there is looked for so often
-GONE_S = 3.0  # one that is lost, or a node that has gone, may come back within
+GONE_S = 10.0  # a node that has gone, or its part of the directory, may come back within
 SLICE_S = 0.05
 
 
