@@ -3,6 +3,7 @@
 lighthouse and a replica that joins later."""
 
 import threading
+import time
 from datetime import timedelta
 from unittest import TestCase
 
@@ -44,6 +45,9 @@ def test_a_state_goes_with_disallow_and_may_fill_tensors_in_place(cluster):
     got = receiver.recv_checkpoint(0, sender.metadata(), 4, SECONDS)
     assert got["torchft"] == {"step": 4, "batches_committed": 8} and torch.equal(twin.weight, model.weight)
     sender.disallow_checkpoint()
+    until = time.monotonic() + 20  # the end of a lease deletes in the background
+    while cluster[1].ls(sender.metadata()):
+        assert time.monotonic() < until
     with pytest.raises(TimeoutError, match="timed out after 0.2 s: no checkpoint of step 4 from rank 0"):
         receiver.recv_checkpoint(0, sender.metadata(), 4, timedelta(seconds=0.2))
     sender.shutdown()

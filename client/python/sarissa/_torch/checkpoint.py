@@ -53,7 +53,7 @@ class CheckpointTransport:
                 pass
 
     def disallow_checkpoint(self) -> None:
-        """The state is deleted. torchft calls it when all have what they need."""
+        """The state is being deleted when this returns. torchft calls it when all have what they need."""
         with self._lock:
             lease, self._lease = self._lease, None
             if lease is not None:
