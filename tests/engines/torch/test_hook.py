@@ -39,7 +39,7 @@ def test_one_slow_rank_does_not_hold_the_others(ranks):
     assert [one.end() for one in gloo] == [0] * 3
     ours = ranks("k-of-n 2", *({"pause": SLOW if i == 2 else FAST} for i in range(3)))
     ours[0].at(STEPS)
-    ours[2].at(5)
+    ours[2].at(9)
     for one in ours:
         one.stop()
     assert [one.end() for one in ours] == [0] * 3, [one.error for one in ours]
@@ -47,7 +47,7 @@ def test_one_slow_rank_does_not_hold_the_others(ranks):
     assert seconds(gloo[0]) >= 1.8 * seconds(ours[0]), (seconds(gloo[0]), seconds(ours[0]))
     weights = {step["rounds"][0]: step["weights"] for step in ours[0].of("step") if step["rounds"]}
     behind = [step for step in ours[2].of("step") if step["rounds"] and step["rounds"][0] in weights]
-    assert len(behind) >= 2 and behind[-1]["rounds"][0] > behind[-1]["step"]  # it has passed rounds
+    assert len(behind) >= 1 and behind[-1]["rounds"][0] > behind[-1]["step"]  # it has passed rounds
     for step in behind:  # and has what the others have
         assert step["weights"] == pytest.approx(weights[step["rounds"][0]], rel=1e-4)
 
