@@ -126,7 +126,10 @@ class Averages:
             raise self._behind() from None
         except TimedOut as error:
             raise TimedOut(errno.ETIMEDOUT, f"{self.missing()} in {timeout} s ({error.strerror})") from None
-        assert result is not None
+        if result is None:  # the first contribution was refused as late, and its round has no result yet
+            self.flat.zero_()
+            self.passed = 0.0
+            return
         passed, self.round = result.round - self.round, result.round
         copy_into(self.flat, result.array)
         if self.totals:
