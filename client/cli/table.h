@@ -14,10 +14,11 @@ struct cli_args;
 enum table_group { TABLE_OBJECTS, TABLE_REDUCES, TABLE_GROUPS, TABLE_CLUSTER, TABLE_PLANS };
 
 /* The manual pages beside that of the command. */
-#define TABLE_PAGES                                                                                 \
-	"|sarissa.3|sarissa-control|sarissa-dataplane|sarissa-switch|sar_array_describe|sar_create" \
-	"|sar_gather|sar_get|sar_group_create|sar_lease|sar_list|sar_open|sar_queue_open"           \
-	"|sar_reduce|sar_strerror|sar_submit_get|sar_submit_group_push|sar_switch_join"
+#define TABLE_PAGES                                                                      \
+	"|sarissa.3|sarissa-control|sarissa-dataplane|sarissa-switch|sar_array_describe" \
+	"|sar_create|sar_device_get|sar_gather|sar_get|sar_group_create|sar_lease"       \
+	"|sar_list|sar_open|sar_queue_open|sar_reduce|sar_strerror|sar_submit_get"       \
+	"|sar_submit_group_push|sar_switch_join"
 
 /*
  * X(name, function, group, usage, words, least, most, options, help)

@@ -58,8 +58,6 @@ def parse(argv):
     cases = {case.name: case for case in CASES if args.huge or not case.huge}
     args.cases = [cases[name] for name in options.chosen(
         "--only", args.only, cases, "see scripts/bench compare --list (1 GiB: with --huge)")]
-    if not (args.list or args.show or engines.is_there()):
-        args.cases = without_engines(args.cases)
     if len(args.since) > len(MOMENT) or any(not one.isdecimal() if form == "0" else one != form
                                             for one, form in zip(args.since, MOMENT)):
         raise Failure(f"--since {args.since}: name a time like 2026-01-31T23:59Z, or its beginning", 2)
@@ -262,6 +260,8 @@ def main(argv):
     if not args.list and not args.show:
         shell.require_root("scripts/bench")
         options.check_folder("--results", args.results)
+        if not engines.is_there():
+            args.cases = without_engines(args.cases)
     known = known_rows(args)
     if args.list:
         return show_cases(args, known)

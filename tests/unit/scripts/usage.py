@@ -168,7 +168,7 @@ def names():
                  ("bench", "compare", "--only", "broadcast/1k-on-4", "nothing"),
                  ("bench", "apps", "--only", "policy", "nothing"),
                  ("bench", "compare", "--since", "yesterday"), ("bench", "compare", "--since", "2026-1-1"),
-                 ("bench", "compare", "--system", "ray"),
+                 ("bench", "compare", "--system", "horovod"),
                  ("bench", "recovery", "--op", "nothing"), ("bench", "recovery", "--fault", "none?"),
                  ("bench", "recovery", "--table"), ("bench", "dataplane", "--device", "nothing")):
         refused(*argv)
