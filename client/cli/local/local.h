@@ -42,8 +42,8 @@ const char *local_kind_name(enum local_kind kind);
  * alone: under $XDG_RUNTIME_DIR, or under /tmp where that is not set. */
 int local_locate(struct local_cluster *cluster, const char *name);
 
-/* Keeps other processes from changing a cluster of this user until this one ends. Taken by every
- * verb but exec and status. */
+/* Keeps other processes from changing a cluster of this user until this one ends. Waits for one
+ * that does, for some seconds. Taken by every verb but exec and status. */
 int local_lock(const struct local_cluster *cluster);
 
 /* Reads what local_create has written. CLI_NO_NODE: there is no such cluster. */

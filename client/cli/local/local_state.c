@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "cli/cli.h"
 #include "local.h"
@@ -19,6 +20,8 @@
 #define STATE_FORMAT \
 	"sarissa-local 1 nodes %u udp-port %u workers %u store-mib %lu rails %u objects %u\n"
 
+/* Others that are starting or ending a cluster are waited for: ten seconds. */
+enum { LOCK_TRIES = 200, LOCK_PAUSE_NS = 50 * 1000 * 1000 };
 enum { PORT_FIRST = 7400, PORT_STEP = LOCAL_WORKERS_MAX, PORT_LAST = 32000 };
 
 /* Files that others could write to, or have made, are not trusted. */
@@ -74,12 +77,19 @@ int local_locate(struct local_cluster *cluster, const char *name)
 
 int local_lock(const struct local_cluster *cluster)
 {
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
 	char above[LOCAL_PATH_BYTES];
 	snprintf(above, sizeof(above), "%s", cluster->dir);
 	*strrchr(above, '/') = '\0';
 	int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* until this process ends */
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return CLI_DONE;
+	for (unsigned tries = 0; fd >= 0 && tries < LOCK_TRIES; tries++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return CLI_DONE;
+		if (errno != EWOULDBLOCK)
+			break;
+		nanosleep(&pause, NULL);
+		errno = EWOULDBLOCK;
+	}
 	return cli_fail(-errno,
 			errno == EWOULDBLOCK
 				? "another sarissa local changes a cluster below %s: try again"
