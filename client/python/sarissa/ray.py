@@ -41,9 +41,9 @@ _cluster: Optional[_ray_cluster.Cluster] = None
 
 def init(nodes: str = "new", store: int = 256, objects: Optional[int] = None, ttl: float = 10.0, rate: Optional[int] = None,
          timeout: float = 60.0, untested: bool = False) -> List[RayNode]:
-    """Starts an unprivileged node on each Ray node, for the job of this driver, and returns when all serve. A Ray
-    node that joins later gets one as well. A daemon that dies is started again. They end at shutdown(), and when the
-    driver has gone. Call ray.init() before.
+    """Starts an unprivileged node on each Ray node, for the job of this driver, and returns when all serve and reach
+    one another. A Ray node that joins later gets one as well. A daemon that dies is started again. They end at
+    shutdown(), and when the driver has gone. Call ray.init() before.
 
     nodes: "existing" takes the nodes that the hosts have, those of SARISSA_SOCKET or the default ones; then the next
     four arguments have no use. store: MiB of

@@ -136,6 +136,7 @@ class Cluster:
         self._numbers += len(addresses)
         paths = self._ask(ray_nodes, [one.start.remote(number, self._seeds, self._how)
                                       for one, number in zip(actors.values(), numbers)])
+        self._ask(ray_nodes, [one.meet.remote(list(numbers), 0.9 * self._timeout) for one in actors.values()])
         return [RayNode(*one, number, address, path)
                 for one, number, address, path in zip(ray_nodes.items(), numbers, addresses, paths)]
 

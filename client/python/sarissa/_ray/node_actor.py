@@ -23,6 +23,7 @@ from . import place
 
 PORT_FIRST, PORT_STEP, PORT_LAST = 7400, 16, 32000
 BEGINS_S = 60.0  # a new folder is in use within
+MEET_S = 0.02
 
 
 class Answer(NamedTuple):
@@ -116,6 +117,17 @@ class NodeActor:
         if line != "ready":
             return Answer(error=line or "its supervisor has ended")
         return Answer(f"{folder}/control.sock")
+
+    def meet(self, numbers: List[int], timeout: float) -> Answer:
+        """Waits until its node takes these nodes for up."""
+        until = time.monotonic() + timeout
+        with Node(f"{place.folder(*place.here())}/control.sock") as node:
+            while missing := set(numbers) - {one.node for one in node.nodes() if one.state == "up"}:
+                if time.monotonic() > until:
+                    return Answer(error=f"it does not reach node {min(missing)} after {timeout:.0f} s: let UDP from port "
+                                  f"{PORT_FIRST} on through between the hosts")
+                time.sleep(MEET_S)
+        return Answer()
 
     def existing(self) -> Answer:
         """The socket's path of the node that this host has already."""
