@@ -20,6 +20,7 @@ those of dask.array. counts() tells what went through the store."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from typing import Any, Dict, Optional
 
@@ -81,7 +82,18 @@ def _reconnect() -> None:
     """The clients of this process connect again, and tell the scheduler whether they take ids."""
     for client in list(distributed.Client._instances):
         if client.status == "running":
-            client.loop.add_callback(client.rpc.collect)
+            client.loop.add_callback(_forget_connections, client.rpc)
+
+
+def _forget_connections(rpc: Any) -> None:
+    """Those that are not in use, without Dask's line about it, which Debian 12 prints on the terminal."""
+    log = logging.getLogger("distributed.core")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        rpc.collect()
+    finally:
+        log.setLevel(level)
 
 
 def _counts() -> Dict[str, int]:
