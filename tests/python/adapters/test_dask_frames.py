@@ -2,6 +2,7 @@
 """Values whose large parts are not arrays of numpy alone: data frames, sparse arrays, tensors, own classes. And
 clusters whose workers write what they hold to disk, come and go."""
 
+import functools
 import gc
 import importlib
 import signal
@@ -139,14 +140,15 @@ def test_workers_that_come_and_go(local, tmp_path):
     """As with adaptive scaling: who comes takes part, who is retired leaves its arrays to others, who is killed is
     replaced."""
     with plugged(local, tmp_path) as dask:
-        made = [dask.submit(numpy.full, MIB, float(i), node=3) for i in range(4)]
-        distributed.wait(made)
         dask.worker(local.socket[1], 7)
         until(lambda: len(dask.client.nthreads()) == NODES + 1)
         dask.learn()
         before = dask.counts()
-        readers = [dask.submit(lambda one: float(one[0]), one, node=node) for one in made for node in (7, 2)]
-        assert dask.client.gather(readers) == [float(i) for i in range(4) for _ in range(2)]
+        first = lambda one: float(one[0])  # noqa: E731
+        pairs = [dask.read_by(functools.partial(numpy.full, MIB, float(i)), {7: first, 2: first}, node=3)
+                 for i in range(4)]
+        made = [one for one, _ in pairs]
+        assert [dask.client.gather(readers) for _, readers in pairs] == [[float(i)] * 2 for i in range(4)]
         assert dask.since(before)["arrived"] == 8
         dask.client.retire_workers([dask.address[3]])
         dask.children[2].send_signal(signal.SIGKILL)  # the worker of node 1

@@ -2,6 +2,7 @@
 """sarissa.dask sends what an array is at that moment, however it has changed since it was put, and what
 arrives may be written as without the plugin."""
 
+import functools
 import gc
 from array import array
 
@@ -83,10 +84,12 @@ def test_a_task_in_place(dask, count):
 
 def test_each_kind_may_be_written(dask):
     for kind, (make, change, value) in KINDS.items():
-        def work(thing):
+        def work(thing, node):  # writes when both have it: each may have got it from the other
+            distributed.Event(f"{kind}-{node}").set()
+            distributed.Event(f"{kind}-{3 - node}").wait()
             KINDS[kind][1](thing)
             return KINDS[kind][2](thing)
-        _, readers = dask.read_by(make, {1: work, 2: work})
+        _, readers = dask.read_by(make, {node: functools.partial(work, node=node) for node in (1, 2)})
         assert dask.client.gather(readers) == [1, 1], kind
 
 
