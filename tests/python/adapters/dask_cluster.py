@@ -18,8 +18,12 @@ HERE = Path(__file__).parent
 
 
 def until(holds, told=lambda: ""):
+    """A list of objects may lack a node that does not answer for a moment, on a busy machine."""
     late = time.monotonic() + PATIENCE_S
-    while not holds():
+    while True:
+        with contextlib.suppress(sarissa.PartialError):
+            if holds():
+                return
         assert time.monotonic() < late, f"it does not come about: {told()}"
         time.sleep(0.02)
 
