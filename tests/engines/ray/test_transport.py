@@ -291,6 +291,7 @@ def test_a_ray_without_transports_of_others_is_refused_by_a_sentence(monkeypatch
 
 def test_the_program_of_the_page_runs_on_nodes_of_init(world, capsys):
     page = (netlib.ROOT / "docs/user/ray.md").read_text().partition("## Ray Direct Transport")[2]
+    netlib.wait_for(lambda: not world.objects(), netlib.PATIENCE_S, "what killed actors had has gone")
     names, program = {"__name__": "__main__"}, page.split("```python")[1].split("```")[0]
     try:
         exec(program.replace("ray.init()\n", "", 1).replace("ray.init()", "ray.init(store=64)"), names)

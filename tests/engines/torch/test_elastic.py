@@ -2,6 +2,7 @@
 """sarissa.torch.ElasticGroup with ranks that are processes: some are killed in the middle of a step, some with their
 node, and others join; and what a wrong call is told."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -119,7 +120,9 @@ def test_the_example_trains_on_two_nodes(ranks):
                             stdout=subprocess.PIPE) for node in range(2)]
     outputs = [one.communicate(timeout=90)[0] for one in two]
     assert [one.returncode for one in two] == [0, 0]
-    assert all("begins after step" in text for text in outputs) and "step 100: loss 0." in "".join(outputs)
+    assert all("begins after step" in text for text in outputs)
+    losses = [float(one) for one in re.findall(r"^step 100: loss ([0-9.]+)", "".join(outputs), flags=re.M)]
+    assert losses and max(losses) < 2.0, outputs  # of 7 without any training
 
 
 # --- in this process

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Tuple
 
 from .. import _sarissa
-from .._errors import Error, StoreFull
+from .._errors import Deleted, Error, StoreFull
 from .._node import Node
 from .errors import CollectiveError
 from .members import Members
@@ -185,7 +185,7 @@ class Channel:
         if operation is None or step is None or operation.ended or operation.tickets.pop(ticket, None) is None:
             return
         try:
-            if isinstance(result, BaseException):
+            if isinstance(result, BaseException) and not (step.consumed and isinstance(result, Deleted)):
                 raise result
             if step.sink is not None:
                 step.sink(result)

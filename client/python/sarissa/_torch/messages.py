@@ -49,7 +49,7 @@ class Messages:
         with self._lock:
             number = self._sent[dest, tag] = self._sent.get((dest, tag), 0) + 1
             name = self._name(self._channel.rank, dest, tag, number)
-            operation.steps = [Step("put", (name, t.memory(given), None, describe(tensor)))]
+            operation.steps = [Step("put", (name, t.memory(given), None, describe(tensor)), consumed=True)]
             self._channel.message(operation)
         return operation.work
 

@@ -13,11 +13,13 @@ from .work import Work
 
 
 class Step(NamedTuple):
-    """verb: a method of the extension's queue. sink: takes what it brings."""
+    """verb: a method of the extension's queue. sink: takes what it brings. consumed: a put whose reader deletes the
+    object; it may do so before the put has its answer."""
 
     verb: str
     arguments: Tuple[Any, ...]
     sink: Optional[Callable[[Any], None]] = None
+    consumed: bool = False
 
 
 class Names:
