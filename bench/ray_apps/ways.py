@@ -21,6 +21,7 @@ import os
 
 import numpy
 import ray
+import sarissa
 
 LOST = (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError, ray.exceptions.NodeDiedError)
 GLOO_S = 30.0  # after it a member gives up that waits for one which has died
@@ -215,7 +216,7 @@ class Sarissa(Way):
             total = self.store.reduce(sources, num=min(num, len(left)) + len(sources) - len(left), cancel=False)
             try:
                 value = self.store.get(total)
-            except LOST:
+            except (*LOST, sarissa.Lost):
                 left, lost = self.without_lost(left, lost)
                 continue
             used = [one for one in total.sources()[0] if one is not own]
@@ -229,7 +230,7 @@ class Sarissa(Way):
         while left:
             try:
                 arrays = dict(zip(left, self.store.get(left)))
-            except LOST:
+            except (*LOST, sarissa.Lost):
                 left, lost = self.without_lost(left, lost)
                 continue
             self.forget([*left, *lost])
@@ -237,17 +238,19 @@ class Sarissa(Way):
         return {}, lost
 
     def without_lost(self, refs, lost):
-        """Those whose tasks have not failed, and the others."""
+        """Those whose values are there or will be, and the others."""
         ended = set(ray.wait([self.tasks[ref] for ref in refs], num_returns=len(refs), timeout=0)[0]) if refs else ()
-        lost = lost + [ref for ref in refs if self.tasks[ref] in ended and self.is_lost(self.tasks[ref])]
+        lost = lost + [ref for ref in refs if self.tasks[ref] in ended and self.is_lost(ref)]
         return [ref for ref in refs if ref not in lost], lost
 
-    def is_lost(self, task):
+    def is_lost(self, ref):
+        """Its task has failed, or has ended on a node that has died since."""
         try:
-            ray.get(task)
-        except LOST:
+            ray.get(self.tasks[ref])
+            info = self.store.node().info(ref.name)
+        except (*LOST, sarissa.NotFound):
             return True
-        return False
+        return not (info.copies or info.partial)
 
     def end(self, refs):
         super().end([self.tasks[ref] for ref in refs])

@@ -4,6 +4,7 @@
 import asyncio
 import gc
 import os
+import re
 import time
 
 import numpy
@@ -297,3 +298,12 @@ def test_free_and_odd_input(nodes):
         sarissa.ray.init(nodes="existing", store=64)
     with pytest.raises(RuntimeError, match="was called already"):
         sarissa.ray.init()
+
+
+def test_a_reduce_whose_source_is_gone_raises(nodes):
+    first, second = (sarissa.ray.put(numpy.ones(ELEMENTS)) for _ in range(2))
+    sarissa.ray.free(first)
+    total = sarissa.ray.reduce([first, second], "sum")
+    with pytest.raises(sarissa.Lost, match=re.escape(repr(first))):
+        sarissa.ray.get(total, timeout=40)
+    assert sarissa.ray.get(sarissa.ray.reduce([first, second], "sum", num=1), timeout=20)[0] == 1.0

@@ -90,13 +90,24 @@ class Get:
             return Deleted(errno.ESTALE, f"{self.ref!r}: the object is gone: it was freed, or the process that owned it "
                            "or the node that had it has ended: run its task again, or put it again")
         except TimedOut:
-            return None
+            return self._lost_source() if self._is_reduce else None
         except (Unavailable, PartialError) as error:
             return error
         if info.copies == 0 and info.partial == 0 and info.lost:
             return Lost(errno.ENODATA, f"{self.ref!r}: the object is lost with node {info.lost_node} of sarissa: run "
                         "its task again, or put it again")
         return None
+
+    def _lost_source(self) -> Optional[Error]:
+        """Sources that were put and are nowhere any more, such as those of a node that has died, without which too few
+        are left."""
+        origin = self.ref._origin
+        gone = [one for one in origin.sources if not getattr(one, "_origin", Origin()).sources and
+                state(one, self.done)[0] == DONE and not is_there(one)]
+        if len(origin.sources) - len(gone) >= origin.need:
+            return None
+        return Lost(errno.ENODATA, f"{self.ref!r}: its source {gone[0]!r} is lost with the node that had it, or was freed: "
+                    "run its task again, and reduce again")
 
     def value(self) -> Any:
         got = self.future.result()
@@ -130,6 +141,17 @@ class Get:
             if clock.over() and not self.future.done():
                 self.check()
                 raise TimedOut(errno.ETIMEDOUT, f"{self.ref!r}: not there after {clock.timeout} s")
+
+
+def is_there(ref: Any) -> bool:
+    """Or will be: only what the directory says for sure counts as absence."""
+    try:
+        info = ref.node.info(ref.name)
+    except NotFound:
+        return False
+    except Error:
+        return True
+    return bool(info.copies or info.partial or not info.lost)
 
 
 def get(refs: Sequence[Any], timeout: Optional[float], raw: bool = False) -> List[Any]:
