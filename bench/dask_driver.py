@@ -17,12 +17,12 @@ many parts as there are workers: each gets (or adds up) one part, and those that
 the parts from all. A gather is one task at worker 0 that asks for all objects; a p2p, one at worker 1 that asks
 for the object of 0, and then one at 0 for that of 1."""
 
-import json
 import sys
 import time
 
 import dask_work as work
 from distributed import Client, wait
+from driver import serve
 
 SMALL_BYTES = 64 << 10
 
@@ -137,21 +137,4 @@ def sleep_until(at_ns):
     time.sleep(max(0, at_ns - time.monotonic_ns()) / 1e9)
 
 
-def act(driver, verb, words):
-    if verb in ("fill", "fill-f32"):
-        return driver.fill(int(words[0]), verb == "fill-f32")
-    if verb == "ready":
-        return driver.ready(words[0], words[1] == "1")
-    if verb == "go":
-        return driver.go(words[0], [int(word) for word in words[1:]])
-    return driver.check()
-
-
-def main():
-    driver = Driver(sys.argv[1], int(sys.argv[2]), sys.argv[3])
-    for line in sys.stdin:
-        verb, *words = line.split()
-        print(json.dumps(act(driver, verb, words)), flush=True)
-
-
-main()
+serve(Driver(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

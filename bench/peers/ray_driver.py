@@ -8,12 +8,12 @@ for all arrays; allreduce is that, and then all ask for the sum. tree: a binary 
 of its first array. parts: the object is cut in as many parts as there are nodes: each gets (or adds up) one
 part, and those that take the result ask for all parts. hand: the best of these by operation and size."""
 
-import json
 import os
 import sys
 
 import payload
 import ray
+from driver import serve
 from rank import SMALL_BYTES, part
 
 
@@ -160,21 +160,4 @@ class Driver:
         return {"taken": told}
 
 
-def act(driver, verb, words):
-    if verb in ("fill", "fill-f32"):
-        return driver.fill(int(words[0]), verb == "fill-f32")
-    if verb == "ready":
-        return driver.ready(words[0], words[1] == "1")
-    if verb == "go":
-        return driver.go(words[0], [int(word) for word in words[1:]])
-    return driver.check()
-
-
-def main():
-    driver = Driver(int(sys.argv[1]), sys.argv[2])
-    for line in sys.stdin:
-        verb, *words = line.split()
-        print(json.dumps(act(driver, verb, words)), flush=True)
-
-
-main()
+serve(Driver(int(sys.argv[1]), sys.argv[2]))

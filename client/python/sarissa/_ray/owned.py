@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long objects live. The process that makes the first Ref of an object owns it: it holds it by its lease, and
 deletes it when no Ref of it is left, here or anywhere. Ray counts for that: a Ref that has been pickled has a Ray
-reference inside. A process that puts an object for a Ref of another process holds it until that one does.
+reference inside. A process that puts an object for a Ref of another process holds it until the owner does.
 
 One thread of the process does what waits. Ref.__del__ only hands it a name, as the garbage collector may run
 anywhere."""

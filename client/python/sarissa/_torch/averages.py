@@ -150,7 +150,7 @@ class Averages:
         self.flat *= self.passed / count if self.passed else 0.0
 
     def missing(self) -> str:
-        """Who has not pushed for the clock of this member."""
+        """The members that have not pushed for the clock of this member."""
         info = self.info()
         slow = [f"{one['member']:x} on node {one['node']}" for one in info["members"] if one["clock"] < self.clock]
         if len(info["members"]) < info["start"] and not info["round"]:

@@ -11,12 +11,11 @@ bench/dask_driver.py says what its tunings are."""
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 from lib import engines
 from lib.bench.systems import peer
-from lib.bench.systems.peer import START_S, Peer
+from lib.bench.systems.peer import Driven
 from lib.bench.task import Program, built, end_programs
 from lib.cluster import network, process
 from lib.shell import ROOT
@@ -42,9 +41,9 @@ def environment():
                 f"DASK_DISTRIBUTED__{key}": value for key, value in SETTINGS.items()}
 
 
-class Dask(Peer):
+class Dask(Driven):
     system = "dask"
-    operations = (*Peer.operations, "p2p")
+    operations = (*Driven.operations, "p2p")
     one_way = ("gather", "p2p")
     python = PYTHON
 
@@ -101,31 +100,6 @@ class Dask(Peer):
         for child in (*self.daemons, *(program.child for program in self.programs)):
             if child.poll() is None:
                 os.kill(child.pid, number)
-
-    def rest(self):
-        self.run(signal.SIGSTOP)
-
-    def fill_all(self, verb, size):
-        self.run()
-        digests = self.driver.ask(verb, size, patience_s=START_S)["digests"]
-        self.rest()
-        return digests
-
-    def ready(self, staggered):
-        self.run()
-        self.driver.ask("ready", self.op, int(staggered))
-
-    def begin(self, start_ns, arrivals_ns):
-        self.driver.send("go", self.op, *(start_ns + at_ns for at_ns in arrivals_ns))
-
-    def finish(self, patience_s):
-        spans = self.driver.answer(time.monotonic() + patience_s)["spans"]
-        return {node: calls for node, calls in enumerate(spans) if calls}
-
-    def taken(self):
-        taken = self.driver.ask("check")["taken"]
-        self.rest()
-        return taken
 
 
 class DaskToday(Dask):

@@ -4,6 +4,7 @@ of which make the same call; a program of ours around their library, built when 
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -163,3 +164,37 @@ class Peer(System):
         if self.op in REDUCES:
             return [self.sum] if rank == 0 or self.op == "allreduce" else []
         return super().expected(rank)
+
+
+class Driven(Peer):
+    """One driver does what it is told, and its processes stand still meanwhile. Who derives has driver, and run(), which
+    sends a signal to all processes."""
+
+    def make_room(self, size):
+        """Before objects of so many bytes are made."""
+
+    def rest(self):
+        self.run(signal.SIGSTOP)
+
+    def fill_all(self, verb, size):
+        self.run()
+        self.make_room(size)
+        digests = self.driver.ask(verb, size, patience_s=START_S)["digests"]
+        self.rest()
+        return digests
+
+    def ready(self, staggered):
+        self.run()
+        self.driver.ask("ready", self.op, int(staggered))
+
+    def begin(self, start_ns, arrivals_ns):
+        self.driver.send("go", self.op, *(start_ns + at_ns for at_ns in arrivals_ns))
+
+    def finish(self, patience_s):
+        spans = self.driver.answer(time.monotonic() + patience_s)["spans"]
+        return {node: calls for node, calls in enumerate(spans) if calls}
+
+    def taken(self):
+        taken = self.driver.ask("check")["taken"]
+        self.rest()
+        return taken

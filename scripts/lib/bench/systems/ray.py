@@ -7,11 +7,10 @@ objects; stores with room for all that is measured, so that nothing is spilled; 
 no dashboard, log monitor nor metrics; while the others have their turn its processes stand still."""
 
 import signal
-import time
 
 from lib import engines
 from lib.bench.ray_nodes import RayNodes
-from lib.bench.systems.peer import START_S, Peer
+from lib.bench.systems.peer import Driven
 from lib.bench.systems.ranks import PROGRAMS, environment
 from lib.bench.task import end_programs
 
@@ -19,9 +18,9 @@ STORE_LEAST = 1 << 30
 WAYS = ("tree", "parts")
 
 
-class Ray(Peer):
+class Ray(Driven):
     system = "ray"
-    operations = (*Peer.operations, "p2p")
+    operations = (*Driven.operations, "p2p")
     one_way = ("gather", "p2p")
     first_gathered = 1
     optional = True
@@ -67,28 +66,5 @@ class Ray(Peer):
         if nodes:
             nodes.signal(number)
 
-    def rest(self):
-        self.run(signal.SIGSTOP)
-
-    def fill_all(self, verb, size):
-        self.run()
+    def make_room(self, size):
         self.start_nodes(max(STORE_LEAST, (2 * self.count + 4) * size))
-        digests = self.driver.ask(verb, size, patience_s=START_S)["digests"]
-        self.rest()
-        return digests
-
-    def ready(self, staggered):
-        self.run()
-        self.driver.ask("ready", self.op, int(staggered))
-
-    def begin(self, start_ns, arrivals_ns):
-        self.driver.send("go", self.op, *(start_ns + at_ns for at_ns in arrivals_ns))
-
-    def finish(self, patience_s):
-        spans = self.driver.answer(time.monotonic() + patience_s)["spans"]
-        return {node: calls for node, calls in enumerate(spans) if calls}
-
-    def taken(self):
-        taken = self.driver.ask("check")["taken"]
-        self.rest()
-        return taken
