@@ -50,7 +50,7 @@ def train(wire, tell, name, min_ranks=2, policy="bsp", pause=0.05, dies_at=-1, m
 
 
 def ddp(wire, tell, rank, size, file, policy, pause=0.0, steps=None, dies_at=-1, buckets=25, dtype=torch.float32):
-    """Steps until the parent says stop, or so many. policy None: gloo averages."""
+    """Steps until the parent says stop, or so many; it says stop in any case. policy None: gloo averages."""
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
     torch.manual_seed(3)
     model = torch.nn.Sequential(torch.nn.Linear(30, 600), torch.nn.Tanh(), torch.nn.Linear(600, 600), torch.nn.Tanh(),
@@ -75,9 +75,10 @@ def ddp(wire, tell, rank, size, file, policy, pause=0.0, steps=None, dies_at=-1,
         step += 1
         tell("step", step=step, loss=loss.item(), rounds=state.rounds if state else None,
              weights=[float(one.detach().double().norm()) for one in model.parameters()])
+    wire.recv()
     if state is not None:
         state.close()
-    os._exit(0) if policy is not None else dist.destroy_process_group()  # gloo would wait for the others
+    os._exit(0)  # the end of gloo's group would wait for the others
 
 
 def run(wire, socket, what, given, options):

@@ -85,11 +85,15 @@ class Dask:
         """A future of make() at a node, and one of each of readers, by node: it is made when all of them wait for it."""
         gate = uuid.uuid4().hex
 
+        def waiting(key, dask_scheduler):
+            return len(dask_scheduler.tasks[key].waiters) if key in dask_scheduler.tasks else 0
+
         def made_then():
             distributed.Event(gate).wait()
             return make()
         made = self.submit(made_then, node=node)
         futures = [self.submit(function, made, node=at) for at, function in readers.items()]
+        until(lambda: self.client.run_on_scheduler(waiting, key=made.key) == len(readers))
         distributed.Event(gate, client=self.client).set()
         return made, futures
 
