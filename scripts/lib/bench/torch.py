@@ -211,6 +211,14 @@ def elastic_seconds(config):
     return max(one["at"] for one in told) - killed
 
 
+def unless_lost(case, system, rows):
+    """The rows, and one that says why, in the place of those that did not come."""
+    try:
+        yield from rows
+    except Failure as failure:
+        yield {"case": case, "system": system, "lost": str(failure)}
+
+
 KEPT = {"allreduce": allreduce, "ddp": ddp, "slow-rank": slow_rank}  # by ranks that live through all turns
 
 
@@ -219,10 +227,10 @@ def measure(args, configs):
         kept = [case for case in args.only if case in KEPT]
         ranks = {system: stack.enter_context(Ranks(config, system)) for system, config in configs.items() if kept}
         for _, case, system in itertools.product(range(args.repeat), kept, ranks):
-            yield from KEPT[case](args, ranks[system])
+            yield from unless_lost(case, system, KEPT[case](args, ranks[system]))
     turns = range(args.repeat if "dead-rank" in args.only else 0)
     for _, (system, config) in itertools.product(turns, configs.items()):
-        yield from dead_rank(args, config, system)
+        yield from unless_lost("dead-rank", system, dead_rank(args, config, system))
 
 
 def run(args):
@@ -251,5 +259,10 @@ def main(argv):
     shell.require_root("scripts/bench")
     engines.python()
     rows = taken(args, run(args))
+    lost = [row for row in rows if "lost" in row]
     say("medians; ratio: to the bound of the links")
-    table(rows)
+    table([row for row in rows if "lost" not in row])
+    for row in lost:
+        say(f"LOST {row['case']} {row['system']}: {row['lost']}")
+    if lost:
+        raise Failure(f"{len(lost)} of {len(rows)} rows are lost")
