@@ -7,9 +7,11 @@ import time
 
 from lib.bench.transfer import machine_cpu_seconds, system_cost
 from lib.cluster import counters, network, nodes, process, state
-from lib.shell import run
+from lib.shell import Failure, run
 
 SHARE_LEAST_S = 0.2  # the kernel counts CPU time in ticks of 10 ms
+QUIET_LOOK_S, QUIET_LIMIT_S = 0.2, 120.0
+QUIET_BYTES_S = 500e3  # of a node: less is what idle engines say to one another
 
 
 def sent_bytes(config):
@@ -27,6 +29,18 @@ def sent_bytes(config):
         return [int(n) for n in re.findall(r"^ Sent (\d+) bytes", run(*switch, script), re.M)]
     script = "".join(f"cat /sys/class/net/p{node}/statistics/rx_bytes;" for node in nodes)
     return [int(n) for n in run(*switch, script).split()]
+
+
+def until_quiet(config):
+    """When no node sends any more: an engine may still move what a measurement before has asked for."""
+    before, until = sent_bytes(config), time.monotonic() + QUIET_LIMIT_S
+    while time.monotonic() < until:
+        time.sleep(QUIET_LOOK_S)
+        after = sent_bytes(config)
+        if all(b - a < QUIET_BYTES_S * QUIET_LOOK_S for a, b in zip(before, after)):
+            return
+        before = after
+    raise Failure(f"the nodes have sent for {QUIET_LIMIT_S:.0f} s, and nothing is measured")
 
 
 class Meter:

@@ -31,7 +31,7 @@ import time
 from pathlib import Path
 
 from lib import engines, options, shell
-from lib.bench import transfer
+from lib.bench import meter, transfer
 from lib.bench.ray_nodes import RayNodes
 from lib.bench.systems.peer import set_offloads
 from lib.bench.tables import ray_page
@@ -48,6 +48,7 @@ IMAGE_BYTES = 4 * 3 * 32 * 32
 IDLE_S = 5.0
 PATIENCE_S = 300.0
 KILL_AT = 0.5  # of a round
+PULL_MARGIN = 1.5  # on the time in which one node sends an array to all
 
 
 class Case:
@@ -109,7 +110,8 @@ class Bed:
     def __init__(self, args, config, largest):
         self.args, self.config = args, config
         self.store = int(4 * largest + 100 * MIB)
-        self.ray = RayNodes(config, store_bytes=self.store, environment=environment)
+        pull_s = PULL_MARGIN * args.nodes * transfer.bound_seconds(largest, args.rate)
+        self.ray = RayNodes(config, store_bytes=self.store, environment=environment, pull_s=pull_s)
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -155,7 +157,9 @@ class Bed:
         self.ask(do="close")
 
     def rounds(self, system, how, count):
-        """One turn of a system; the first round of an application only warms up."""
+        """One turn of a system, when the one before it sends nothing more; the first round of an application only
+        warms up."""
+        meter.until_quiet(self.config)
         self.ask(do="join", system=system, how=how)
         told = self.ask(do="rounds", count=count)
         self.ask(do="leave")
@@ -244,17 +248,22 @@ def killed(args, bed, case, system):
 
 def measure(args):
     cases = [case for case in CASES if case in args.only]
-    largest = max(size_of(args, case) for case in cases)
     with transfer.cluster(args.nodes, "--rate", args.rate, "--bare", suffix="r") as config:
-        set_offloads(config, largest)
-        with Bed(args, config, largest) as bed:
-            costs = idle(bed)
-            say(f"Ray alone, {args.nodes} nodes without tasks: {costs['idle_cores']:.2f} cores; other programs: "
-                f"{percent(costs['other_cpu_share'])} of the machine")
-            for case in cases:
-                yield from told_of({**row, **costs} for row in turns(args, bed, case))
-            applications = [case for case in cases if CASES[case].is_application]
-            yield from told_of({**row, **costs} for row in all_killed(args, bed, applications))
+        set_offloads(config, max(size_of(args, case) for case in cases))
+        for _, same in grouped(cases, lambda case: CASES[case].is_application).items():
+            yield from measure_some(args, config, same)
+
+
+def measure_some(args, config, cases):
+    """All transfers, or all applications: those have other settings of Ray, as they are larger and nobody dies."""
+    with Bed(args, config, max(size_of(args, case) for case in cases)) as bed:
+        costs = idle(bed)
+        say(f"Ray alone, {args.nodes} nodes without tasks: {costs['idle_cores']:.2f} cores; other programs: "
+            f"{percent(costs['other_cpu_share'])} of the machine")
+        for case in cases:
+            yield from told_of({**row, **costs} for row in turns(args, bed, case))
+        applications = [case for case in cases if CASES[case].is_application]
+        yield from told_of({**row, **costs} for row in all_killed(args, bed, applications))
 
 
 def all_killed(args, bed, cases):

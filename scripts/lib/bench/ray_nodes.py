@@ -23,6 +23,7 @@ PORT = 6379
 START_S = 120.0
 STARTED = "Ray runtime started."
 LAST_WORDS = 300  # of the last line of a log
+PULL_S = 10.0  # Ray's own
 MIB = 1 << 20
 
 # Neither statistics for Ray's makers nor samples of its own processes: they cost CPU and give the others nothing. No
@@ -43,13 +44,16 @@ def tree(pid):
 class RayNodes:
     """A context: the Ray nodes are up inside. Each node has the resource `nodeI`, to place tasks and actors by."""
 
-    def __init__(self, config, store_bytes=256 * MIB, cpus=1, python=None, environment=None, count=None):
+    def __init__(self, config, store_bytes=256 * MIB, cpus=1, python=None, environment=None, count=None, pull_s=PULL_S):
         """config: the cluster, bare or not; store_bytes, cpus: of each Ray node; environment: more variables of
-        Ray's processes and workers, by node; count: Ray nodes, on the first of the hosts."""
+        Ray's processes and workers, by node; count: Ray nodes, on the first of the hosts; pull_s: so long a Ray node
+        waits for an object before it asks for it again, from another node. The first transfer goes on meanwhile, so
+        give it the time that the slowest transfer needs."""
         self.config, self.store_bytes, self.cpus = config, store_bytes, cpus
         self.count = count or config["nodes"]
         self.python = Path(python or engines.python())
         self.more = environment or (lambda node: {})
+        self.pull_s = max(pull_s, PULL_S)
         self.children = {}  # by node
         self.address = f"{network.node_ip(0)}:{PORT}"
 
@@ -75,6 +79,7 @@ class RayNodes:
         """Of Ray's processes on a node, and of a driver there."""
         path = f"{self.python.parent}:{os.environ['PATH']}"
         return {**os.environ, **SETTINGS, "PATH": path, "RAY_ADDRESS": self.address,
+                "RAY_object_manager_pull_timeout_ms": str(round(1e3 * self.pull_s)),
                 "SARISSA_RAY_NODE": str(node), "SARISSA_RAY_NODE_IP": network.node_ip(node), **self.more(node)}
 
     def log(self, node):

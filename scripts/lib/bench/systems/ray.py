@@ -3,7 +3,8 @@
 (scripts/setup --engines). bench/peers/ray_driver.py says what its tunings are.
 
 Fair to it: links of its own of the same shape, without our XDP programs and with segmentation off-loads for large
-objects; stores with room for all that is measured, so that nothing is spilled; actors that are up and have run before;
+objects; stores with room for all that is measured, so that nothing is spilled; no object is asked for twice because the
+links are slow; actors that are up and have run before;
 no dashboard, log monitor nor metrics; while the others have their turn its processes stand still."""
 
 import signal
@@ -15,6 +16,7 @@ from lib.bench.systems.ranks import PROGRAMS, environment
 from lib.bench.task import end_programs
 
 STORE_LEAST = 1 << 30
+PULL_S = 120.0  # longer than any transfer: nobody dies here
 WAYS = ("tree", "parts")
 
 
@@ -51,7 +53,7 @@ class Ray(Driven):
             self.end_ranks()
             nodes = None
         if nodes is None:
-            nodes = RayNodes(self.config, store_bytes, environment=lambda node: environment())
+            nodes = RayNodes(self.config, store_bytes, environment=lambda node: environment(), pull_s=PULL_S)
             self.shared[self.config["name"]] = nodes.__enter__()
         if nodes is not self.nodes:
             end_programs(self.programs)
