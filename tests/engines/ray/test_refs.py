@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import time
+from concurrent import futures
 
 import numpy
 import pytest
@@ -152,6 +153,49 @@ def test_a_ref_named_before_its_task(nodes):
     failing.bind(produce.remote(failing, True))
     with pytest.raises(ValueError, match="no value today"):
         sarissa.ray.get(failing, timeout=20)
+
+
+def test_a_ref_whose_task_has_failed_without_bind_is_named(nodes):
+    @ray.remote(max_retries=0)
+    def fails(out):
+        raise ValueError("no value today")
+    ref, whole = sarissa.ray.ref(), sarissa.ray.put(numpy.ones(3))
+    fails.remote(ref)
+    total = sarissa.ray.reduce([ref, whole])
+    with futures.ThreadPoolExecutor() as pool:
+        for ended in [pool.submit(sarissa.ray.get, one, 60) for one in (ref, total)]:
+            with pytest.raises(sarissa.NotFound, match="no task or actor has the Ref any more: bind"):
+                ended.result(90)
+    sarissa.ray.put(numpy.ones(3), ref=ref)  # late, but of use
+    assert sarissa.ray.get([ref, total], timeout=20)[1].sum() == 6
+
+
+def test_a_reduce_ends_by_a_ref_without_a_task_beside_a_task_that_runs(nodes):
+    @ray.remote(num_cpus=0)
+    class Gate:
+        def __init__(self):
+            self.opened = asyncio.Event()
+
+        async def open(self):
+            self.opened.set()
+
+        async def wait(self):
+            await self.opened.wait()
+
+    @sarissa.ray.task(num_cpus=0.1)
+    def behind(gate):
+        ray.get(gate.wait.remote())
+        return numpy.ones(3)
+    gate, ref = Gate.remote(), sarissa.ray.ref()
+    total = sarissa.ray.reduce([behind.remote(gate), ref], num=1, cancel=False)
+    with futures.ThreadPoolExecutor() as pool:
+        ended = pool.submit(sarissa.ray.get, total, 60)
+        assert not futures.wait([ended], 1.0).done
+        sarissa.ray.put(numpy.ones(3) * 2, ref=ref)
+        futures.wait([ended], 10)
+        in_time = ended.done()
+        gate.open.remote()
+        assert in_time and ended.result()[0] == 2
 
 
 def test_a_reduce_of_tasks_that_have_not_run_takes_the_first_and_cancels_the_rest(nodes):
@@ -304,6 +348,8 @@ def test_a_reduce_whose_source_is_gone_raises(nodes):
     first, second = (sarissa.ray.put(numpy.ones(ELEMENTS)) for _ in range(2))
     sarissa.ray.free(first)
     total = sarissa.ray.reduce([first, second], "sum")
-    with pytest.raises(sarissa.Lost, match=re.escape(repr(first))):
-        sarissa.ray.get(total, timeout=40)
+    with futures.ThreadPoolExecutor() as pool:
+        for ended in [pool.submit(sarissa.ray.get, total, 40), pool.submit(total.sources)]:
+            with pytest.raises(sarissa.Lost, match=re.escape(repr(first))):
+                ended.result(60)
     assert sarissa.ray.get(sarissa.ray.reduce([first, second], "sum", num=1), timeout=20)[0] == 1.0

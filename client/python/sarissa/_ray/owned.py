@@ -13,7 +13,7 @@ import os
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Set
 
 import ray
 
@@ -31,14 +31,16 @@ LOCK = threading.RLock()
 
 
 class Owned:
-    """One object. refs: of this process. token: the Ray reference inside pickled Refs, until this process has none;
-    scope: its hex number. held: the lease has the object, comes: something will say when it is there. keep: Refs that
-    it needs."""
+    """One object. refs: of this process. token: the Ray reference inside pickled Refs, until this process has none, or
+    nobody has put the object for a while; scopes: hex numbers of all that there were. held: the lease has the object,
+    comes: something will say when it is there. nowhere: since when no other process has had a Ref of what nobody has
+    put. keep: Refs that it needs."""
 
     def __init__(self, name: Name) -> None:
         self.name, self.refs = name, 0
         self.token: Any = None
-        self.scope: Optional[str] = None
+        self.scopes: Set[str] = set()
+        self.nowhere: Optional[float] = None
         self.held = self.comes = False
         self.keep: List[Any] = []
 
@@ -96,7 +98,8 @@ def bind(ref: Ref) -> None:
     if entry is None or task is None:
         return
     name = entry.name
-    entry.scope, entry.comes = task.hex(), True
+    entry.comes = True
+    entry.scopes.add(task.hex())
     task.future().add_done_callback(lambda _: later(lambda: hold(name, True)))
 
 
@@ -114,7 +117,9 @@ def sent(ref: Ref) -> Origin:
     with LOCK:
         if entry.token is None:
             entry.token = ray.put(None)
-            entry.scope = entry.token.hex()
+            entry.scopes.add(entry.token.hex())
+            if not entry.held:
+                _events.put(None)  # the thread may wait for nothing: now another process may put it
         return origin._replace(token=entry.token)
 
 
@@ -128,6 +133,19 @@ def put(name: Name, inside: Sequence[Any]) -> None:
     _kept.extend(inside)
     with LOCK:
         _handed[name] = time.monotonic() + HANDOVER_S
+
+
+def is_held(name: Name) -> bool:
+    """Whether it was put, so that it is there or was lost: of an object that this process owns."""
+    entry = _names.get(name)
+    return entry is not None and entry.held
+
+
+def is_abandoned(name: Name, seconds: float) -> bool:
+    """Whether others have had a Ref of it, and for so long nobody has, and nobody has put it."""
+    entry = _names.get(name)
+    since = None if entry is None or entry.held else entry.nowhere
+    return since is not None and time.monotonic() - since >= seconds
 
 
 def free(ref: Ref) -> None:
@@ -218,10 +236,10 @@ def _uncount(name: Name) -> None:
         if entry.refs > 0:
             return
         entry.token = None
-    if entry.scope is None:
-        _end(entry)
-    else:
+    if entry.scopes:
         _ending[name] = entry
+    else:
+        _end(entry)
 
 
 def _end(entry: Owned) -> None:
@@ -235,18 +253,30 @@ def _end(entry: Owned) -> None:
 
 
 def _look() -> None:
-    if _ending:
-        known = in_scope()
-        for name, entry in list(_ending.items()):
-            if entry.refs > 0:  # it has come back
-                del _ending[name]
-            elif known is not None and entry.scope not in known:
-                del _ending[name]
-                _end(entry)
-    for entry in [one for one in list(_names.values()) if not one.held and not one.comes]:
+    missing = [one for one in list(_names.values()) if not one.held and not one.comes]
+    known = in_scope() if _ending or any(one.scopes for one in missing) else None
+    for name, entry in list(_ending.items()):
+        if entry.refs > 0:  # it has come back
+            del _ending[name]
+        elif known is not None and not entry.scopes & known:
+            del _ending[name]
+            _end(entry)
+    for entry in missing:
         hold(entry.name, False)
+        _look_who_has(entry, known)
     for name, until in list(_handed.items()):
         _let_go(name, until)
+
+
+def _look_who_has(entry: Owned, known: Optional[Any]) -> None:
+    """Of what nobody has put. Without the token of this process Ray tells whether others have one."""
+    with LOCK:
+        if entry.scopes and known is not None and not entry.scopes & known:
+            entry.nowhere = entry.nowhere or time.monotonic()
+        else:
+            entry.nowhere = None
+        if not entry.held and entry.refs > 0:
+            entry.token = None
 
 
 def _let_go(name: Name, until: float) -> None:

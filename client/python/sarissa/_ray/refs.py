@@ -74,10 +74,11 @@ class Ref(_refs.Ref):
         return self.get(timeout)
 
     def sources(self, timeout: Optional[float] = None) -> Tuple[List[Ref], List[Ref]]:
-        """Of a reduce: waits for its end. The Refs that are in the result, and the others."""
+        """Of a reduce: waits for its end. The Refs that are in the result, and the others. Raises what get() would."""
+        from . import waits
         if not self._origin.sources:
             raise ValueError(f"{self!r} is not of a reduce")
-        used = set(self.node.reduce_sources(self.name, timeout))
+        used = waits.sources(self, timeout)
         return ([one for one in self._origin.sources if one.id in used],
                 [one for one in self._origin.sources if one.id not in used])
 
@@ -133,9 +134,21 @@ def leaves(refs: Sequence[Any]) -> List[Any]:
     return found
 
 
+def unbound(refs: Sequence[Any]) -> List[Any]:
+    """Those among them, and among the sources of reduces, whose objects somebody puts of whom they do not know."""
+    found: List[Any] = []
+    for ref in refs:
+        origin = getattr(ref, "_origin", Origin())
+        if origin.sources:
+            found += unbound(origin.sources)
+        elif origin.task is None and not origin.made:
+            found.append(ref)
+    return found
+
+
 def state(ref: Any, done: Any) -> Tuple[str, Any]:
-    """Of what makes the object, and which Ray reference has failed. done: {task: error or None} of those that have
-    ended. PENDING where nobody knows."""
+    """Of what makes the object, and what has failed: a Ray reference, or a name. done: {task: error or None} of those
+    that have ended, and {name: error or None} of Refs without a task. PENDING where nobody knows."""
     origin = getattr(ref, "_origin", Origin())
     if origin.sources:
         states = [state(one, done) for one in origin.sources]
@@ -145,9 +158,10 @@ def state(ref: Any, done: Any) -> Tuple[str, Any]:
         return (DONE if sum(one == DONE for one, _ in states) >= origin.need else PENDING), None
     if origin.made:
         return DONE, None
-    if origin.task is None or origin.task not in done:
+    key = getattr(ref, "name", None) if origin.task is None else origin.task
+    if key not in done:
         return PENDING, None
-    return (DONE, None) if done[origin.task] is None else (FAILED, origin.task)
+    return (DONE, None) if done[key] is None else (FAILED, key)
 
 
 def ended(task: Any) -> Optional[BaseException]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""get() and wait(): for the object, and for news of the task that is to make it. Ray is asked for the task, so a
-task that waits gives its CPUs to others meanwhile, as it does in ray.get()."""
+"""get(), wait() and sources(): for the object, and for news of the task that is to make it. Ray is asked for the task,
+so a task that waits gives its CPUs to others meanwhile, as it does in ray.get(). No wait lasts longer than what it waits
+for can come: look() says what else can be known."""
 
 from __future__ import annotations
 
@@ -8,15 +9,16 @@ import errno
 import threading
 import time
 from concurrent import futures
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import ray
 
 from .._errors import Deleted, Error, Lost, NotFound, PartialError, StoreFull, TimedOut, Unavailable
-from .._names import timeout_ns
+from .._futures import future_of
+from .._names import FOREVER, timeout_ns
 from .._refs import num_of
 from . import owned, values
-from .refs import DONE, FAILED, PENDING, Origin, ended, kind_of, leaves, state
+from .refs import DONE, FAILED, PENDING, Origin, ended, kind_of, leaves, state, unbound
 
 LOOK_S = 0.5  # an object that should be there is looked for so often
 GONE_S = 10.0  # a node that has gone, or its part of the directory, may come back within
@@ -45,10 +47,13 @@ class Get:
 
     def __init__(self, ref: Any, raw: bool) -> None:
         self.ref, self._raw = ref, raw
-        self.future = ref.node.get_future(ref.name, None, raw)
-        self.done: Dict[Any, Optional[BaseException]] = {}  # tasks that have ended
+        self.future = self._begin()
+        self.done: Dict[Any, Optional[BaseException]] = {}  # tasks that have ended, and names of what has no task
         self._missing_since: Optional[float] = None
         self._is_reduce = bool(getattr(ref, "_origin", Origin()).sources)
+
+    def _begin(self) -> Any:
+        return self.ref.node.get_future(self.ref.name, None, self._raw)
 
     def pending(self) -> List[Any]:
         return [one for one in leaves([self.ref]) if one not in self.done]
@@ -68,6 +73,7 @@ class Get:
 
     def look(self) -> None:
         """Raises what says that the object will not come: what makes it has ended, or it is a reduce that fails."""
+        self._note_unbound()
         if self.check() != DONE and not self._is_reduce:
             return
         why = self._absence()
@@ -78,6 +84,15 @@ class Get:
             self._missing_since = now
         elif now - self._missing_since >= (LOOK_S if isinstance(why, Deleted) else GONE_S):
             raise why
+
+    def _note_unbound(self) -> None:
+        for ref in unbound([self.ref]):
+            if owned.is_held(ref.name):
+                self.done[ref.name] = None
+            elif owned.is_abandoned(ref.name, GONE_S):
+                self.done[ref.name] = NotFound(errno.ENOENT, f"{ref!r}: nobody has put it, and no task or actor has the Ref any "
+                                               "more: bind() it to the task that puts it, and get() raises what that "
+                                               "task raises")
 
     def _absence(self) -> Optional[Error]:
         node, name = self.ref.node, self.ref.name
@@ -127,20 +142,37 @@ class Get:
                 if room.over() or clock.over():
                     raise
             owned.make_room()
-            self.future = self.ref.node.get_future(self.ref.name, None, self._raw)
+            self.future = self._begin()
 
     def _arrive(self, clock: Clock) -> None:
         while not self.future.done():
             pending = self.pending() if self.check() == PENDING else []
-            if pending:
-                self.note(ray.wait(pending, num_returns=1, timeout=clock.left())[0])
-            else:
-                futures.wait([self.future], clock.left(LOOK_S))
-                if not self.future.done():
-                    self.look()
+            if not self._news(pending, clock) and not self.future.done():
+                self.look()
             if clock.over() and not self.future.done():
                 self.check()
                 raise TimedOut(errno.ETIMEDOUT, f"{self.ref!r}: not there after {clock.timeout} s")
+
+
+    def _news(self, pending: Sequence[Any], clock: Clock) -> bool:
+        """Of tasks. A Ref without a task may be put at any moment: Ray does not tell."""
+        if not pending:
+            futures.wait([self.future], clock.left(LOOK_S))
+            return False
+        limit = clock.left(SLICE_S if unbound([self.ref]) else LOOK_S)
+        news = ray.wait(pending, num_returns=1, timeout=limit)[0]
+        self.note(news)
+        return bool(news)
+
+
+class Sources(Get):
+    """Which are in the result of a reduce."""
+
+    def __init__(self, ref: Any) -> None:
+        super().__init__(ref, True)
+
+    def _begin(self) -> Any:
+        return future_of(self.ref.node, set, "reduce_sources", self.ref.name, FOREVER)
 
 
 def is_there(ref: Any) -> bool:
@@ -161,6 +193,16 @@ def get(refs: Sequence[Any], timeout: Optional[float], raw: bool = False) -> Lis
     finally:
         for one in gets:
             one.future.cancel()
+
+
+def sources(ref: Any, timeout: Optional[float]) -> Set[bytes]:
+    """Numbers of the objects that are in the result of a reduce, when it has ended."""
+    clock, one = Clock(timeout), Sources(ref)
+    try:
+        found: Set[bytes] = one.result(clock)
+        return found
+    finally:
+        one.future.cancel()
 
 
 def wait(refs: Sequence[Any], num: int, timeout: Optional[float]) -> Tuple[List[Any], List[Any]]:
