@@ -163,8 +163,8 @@ def mine(array: Any, sources: Sequence[Name], rank: Optional[int]) -> Tuple[Any,
         raise ValueError("allreduce(array=...) needs rank=, the place of the array in sources")
     given = _arrays.given_array(array)
     if given is None:
-        raise TypeError("an array of numpy, or of another library that speaks DLPack, takes part in an "
-                        "allreduce; bytes do not say what they are: put them, and name dtype=")
+        raise TypeError("a reduce takes arrays of numpy, or of another library that speaks DLPack, and not "
+                        f"{type(array).__name__}: use numpy.asarray(value); for bytes, put them and name dtype=")
     dtype_of(given.meaning.dtype)
     return given.in_c_order(), given.meaning._replace(order="C")
 

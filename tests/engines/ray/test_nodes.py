@@ -20,6 +20,7 @@ import sarissa
 import sarissa.ray
 from conftest import node_args, until
 from sarissa._ray import place
+from sarissa._ray.cluster import STOP_S
 
 TTL_S = 1.0
 RUNTIME = f"/tmp/ray-test-{os.getpid()}"
@@ -202,8 +203,10 @@ def test_a_host_without_the_command_is_named_and_the_driver_goes_on(ray_cluster,
 
 
 def test_a_daemon_that_cannot_start_is_named(ray_cluster):
+    begin = time.monotonic()
     with pytest.raises(sarissa.Error, match=r"Ray node .* \(.*\): no node of sarissa: its dataplane has ended: .*store"):
         sarissa.ray.init(store=1 << 40)
+    assert time.monotonic() - begin < STOP_S  # no node waits for the end of another
     assert sarissa.ray.nodes() == []
 
 

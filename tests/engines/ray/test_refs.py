@@ -327,6 +327,13 @@ def test_free_and_odd_input(nodes):
         sarissa.ray.get(ray.put(1))
     with pytest.raises(TypeError, match="a Ref is wanted, and not int"):
         sarissa.ray.get([1])
+    for odd in (ray.put(1), 7):
+        with pytest.raises(TypeError, match="reference of Ray's|a Ref is wanted, and not int"):
+            sarissa.ray.reduce([odd])
+    with pytest.raises(ValueError, match="a reduce of no Refs"):
+        sarissa.ray.reduce([])
+    with pytest.raises(ValueError, match="num_returns=2 of 1 Refs"):
+        sarissa.ray.wait([ref], num_returns=2)
     with pytest.raises(ValueError, match="num=3 of 2 Refs"):
         sarissa.ray.reduce([sarissa.ray.ref(), sarissa.ray.ref()], num=3)
     with pytest.raises(sarissa.TimedOut, match="not there after 0.2 s"):
@@ -342,6 +349,32 @@ def test_free_and_odd_input(nodes):
         sarissa.ray.init(nodes="existing", store=64)
     with pytest.raises(RuntimeError, match="was called already"):
         sarissa.ray.init()
+
+
+def test_a_reduce_of_what_is_no_array_says_what_to_put(nodes):
+    torch = pytest.importorskip("torch")
+
+    @sarissa.ray.task
+    def loss():
+        return 0.5
+    for make in (loss.remote, lambda: sarissa.ray.put({"w": numpy.ones(3)}),
+                 lambda: sarissa.ray.put(torch.ones(3, requires_grad=True))):
+        source = make()
+        with pytest.raises(sarissa.InvalidArgument, match=re.escape(repr(source)) + r".* put numpy.asarray\(value\)"):
+            sarissa.ray.get(sarissa.ray.reduce([source, sarissa.ray.put(numpy.ones(3))]), timeout=20)
+
+
+def test_call_of_what_has_no_decorator_names_it(nodes):
+    @ray.remote
+    class Plain:
+        def answer(self, x):
+            return x
+    actor = Plain.remote()
+    with pytest.raises(TypeError, match="answer.* has no decorator @sarissa.ray.method"):
+        sarissa.ray.call(actor.answer, 1)
+    with pytest.raises(TypeError, match="scaled is a task: call scaled.remote()"):
+        sarissa.ray.call(scaled, 1)
+    assert ray.get(actor.answer.remote(1), timeout=60) == 1
 
 
 def test_a_reduce_whose_source_is_gone_raises(nodes):

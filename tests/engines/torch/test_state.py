@@ -3,10 +3,15 @@
 an object larger than the reader's store, and each input that is refused."""
 
 import copy
+import os
+import re
+import subprocess
+import sys
 import threading
 import time
 import types
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 import sarissa
@@ -37,6 +42,17 @@ def same(one, other):
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
     return one == other
+
+
+def test_the_page(cluster, tmp_path):
+    """The program of docs/user/torch.md."""
+    page = (Path(__file__).resolve().parents[3] / "docs/user/torch.md").read_text().partition("## Store and load")[2]
+    program = tmp_path / "page.py"
+    program.write_text(re.search(r"```python\n(.*?)```", page, re.S).group(1) + "print(state['step'], len(state['optimizer']))\n")
+    done = subprocess.run([sys.executable, "-B", program], env={**os.environ, "SARISSA_SOCKET": cluster[0].address},
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "7 2\n"), done.stderr
+    cluster[0].delete("run/7")
 
 
 def roundtrip(cluster, name, state, **options):

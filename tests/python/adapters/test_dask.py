@@ -4,6 +4,7 @@ client on node 0."""
 
 import gc
 import os
+import re
 import signal
 import sys
 import traceback
@@ -14,7 +15,7 @@ import distributed
 import numpy
 import pytest
 import sarissa.dask
-from conftest import NODES
+from conftest import NODES, ROOT
 from dask_cluster import dask, register, until  # noqa: F401  (a fixture)
 from test_examples import start, told
 
@@ -39,6 +40,22 @@ def where_is(array):
 def test_the_example(dask, local):
     assert told(start(local, 0, "dask_array.py", dask.client.scheduler.address)) == b"sum 28.0\nmean 262144.0\n"
     assert dask.counts()["arrived"] > 0
+
+
+def test_the_page(dask, local, tmp_path):
+    """The programs of docs/user/dask.md, one after the other."""
+    first, second = re.findall(r"```python\n(.*?)```", (ROOT / "docs/user/dask.md").read_text(), re.S)
+    assert "distributed.Client()" in first and "client.register_plugin(" in first
+    if not hasattr(distributed.Client, "register_plugin"):
+        first = first.replace("client.register_plugin", "client.register_worker_plugin")
+    program = tmp_path / "page.py"
+    program.write_text("import dask.array, numpy\n" + first.replace("Client()", f"Client({dask.client.scheduler.address!r})") +
+                       "gradients = dask.array.ones((4, 1 << 18), chunks=(1, 1 << 18))\n" +
+                       second.replace("gradient.compute()", "print(gradient.compute().sum())") +
+                       "weights = client.scatter(numpy.ones(1 << 18), broadcast=True)\n"
+                       "print(client.submit(numpy.sum, weights).result())\n"
+                       "print(sarissa.dask.counts(client)['arrived'] > 0)\n")
+    assert told(start(local, 0, program)) == b"262144.0\n262144.0\nTrue\n"
 
 
 @pytest.mark.parametrize("writeable", [True, False])
@@ -303,5 +320,5 @@ def test_reduces_that_fail(dask):
         sarissa.dask.reduce([*futures, dask.submit(fails)]).result(timeout=PATIENCE_S)
     with pytest.raises((ValueError, sarissa.Error)):
         sarissa.dask.reduce([futures[0], dask.submit(lambda: numpy.ones(3))]).result(timeout=PATIENCE_S)
-    with pytest.raises(TypeError, match="takes part"):
+    with pytest.raises(TypeError, match=r"and not str: use numpy.asarray\(value\)"):
         sarissa.dask.reduce([dask.submit(lambda: "text")]).result(timeout=PATIENCE_S)

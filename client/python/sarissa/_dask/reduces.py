@@ -216,10 +216,10 @@ def _stop(client: Any, target: str, source: Any) -> None:
 
 
 def _delete(target: str) -> None:
-    try:
-        _need_store().node.delete(target, raw=True)
-    except Error:
-        pass  # it has not begun, or has ended
+    store = current()
+    if store is not None:
+        with contextlib.suppress(Error):  # it has not begun, or has ended
+            store.node.delete(target, raw=True)
 
 
 def reduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = None) -> Any:

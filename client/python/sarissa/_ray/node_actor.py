@@ -71,7 +71,7 @@ class NodeActor:
         self._ip = ip
         self._port: Optional[socket.socket] = None
         self._supervisor: Optional[subprocess.Popen[str]] = None
-        self._ended = threading.Event()
+        self._reads = threading.Lock()  # what the supervisor says, to its end
 
     def prepare(self) -> Answer:
         """Finds the programs, and an address that is free: "IP:PORT"."""
@@ -146,8 +146,8 @@ class NodeActor:
         if self._supervisor is None:
             return "it was not started"
         assert self._supervisor.stdout is not None
-        said = self._supervisor.stdout.read().strip()
-        self._ended.set()
+        with self._reads:
+            said = self._supervisor.stdout.read().strip()
         return said or "its supervisor has ended"
 
     def stop(self) -> None:
@@ -155,4 +155,4 @@ class NodeActor:
         if self._supervisor is not None:
             assert self._supervisor.stdin is not None
             self._supervisor.stdin.close()
-            self._ended.wait()
+            self.wait()

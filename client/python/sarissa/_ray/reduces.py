@@ -13,6 +13,7 @@ from .._futures import future_of
 from .._names import FOREVER, Name
 from . import owned, place
 from .refs import Origin, Ref, new
+from .waits import naming_pickles
 
 
 def reduce(refs: Sequence[Any], op: str, num: Optional[int], dtype: Any, timeout: Optional[float], spread: bool,
@@ -22,12 +23,17 @@ def reduce(refs: Sequence[Any], op: str, num: Optional[int], dtype: Any, timeout
     sources: List[Any] = list(refs)
     for one in sources:
         if not hasattr(one, "name"):
-            raise TypeError(f"a list of Refs is wanted, and {one!r} is none: put() gives one")
+            raise TypeError("this is a reference of Ray's: a reduce takes what put(), task and reduce() of sarissa.ray return"
+                            if isinstance(one, ray.ObjectRef) else
+                            f"a Ref is wanted, and not {type(one).__name__}: put() gives one")
+    if not sources:
+        raise ValueError("a reduce of no Refs: name 1 to 1024")
     if num is not None and not 1 <= num <= len(sources):
         raise ValueError(f"num={num} of {len(sources)} Refs: it is 1 to {len(sources)}")
     target = new(Origin(sources=tuple(sources), need=len(sources) if num is None else num))
     owned.coming(target.name, ())
-    place.node().reduce(target.name, [one.name for one in sources], op, dtype, num or 0, spread, timeout)
+    with naming_pickles(target, sources):
+        place.node().reduce(target.name, [one.name for one in sources], op, dtype, num or 0, spread, timeout)
     done = future_of(place.node(), list, "reduce_sources", target.name, FOREVER)
     name, tasks = target.name, sources
     done.add_done_callback(lambda ended: owned.later(lambda: _end(name, tasks, ended, cancel)))

@@ -155,8 +155,17 @@ def widened(signature: inspect.Signature) -> inspect.Signature:
 
 def call(actor_method: Any, args: Sequence[Any], named: Dict[str, Any]) -> Ref:
     waits = before((*args, *named.values()))
+    if isinstance(actor_method, Task):
+        actor_method()  # says what to do
     if not hasattr(actor_method, "remote"):
         raise TypeError(f"{actor_method!r} is no method of an actor: sarissa.ray.call(actor.method, ...)")
     more = {f"{AFTER}{number}": one for number, one in enumerate(waits)}
     out = new()
-    return out.bind(actor_method.remote(*args, **named, **more, **{OUT: out.name}))
+    try:
+        return out.bind(actor_method.remote(*args, **named, **more, **{OUT: out.name}))
+    except TypeError as error:  # Ray has looked at the method's parameters
+        if OUT not in str(error):
+            raise
+        name = getattr(actor_method, "_method_name", actor_method)
+        raise TypeError(f"{name} has no decorator @sarissa.ray.method, which call() needs: add it to the method, or use "
+                        "ray's remote()") from None

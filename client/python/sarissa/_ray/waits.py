@@ -5,18 +5,18 @@ for can come: look() says what else can be known."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import threading
 import time
 from concurrent import futures
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import ray
 
-from .._errors import Deleted, Error, Lost, NotFound, PartialError, StoreFull, TimedOut, Unavailable
+from .._errors import Deleted, Error, InvalidArgument, Lost, NotFound, PartialError, StoreFull, TimedOut, Unavailable
 from .._futures import future_of
 from .._names import FOREVER, timeout_ns
-from .._refs import num_of
 from . import owned, values
 from .refs import DONE, FAILED, PENDING, Origin, ended, kind_of, leaves, state, unbound
 
@@ -132,6 +132,10 @@ class Get:
         return values.value_of(self.ref.name, got, kind)
 
     def result(self, clock: Clock) -> Any:
+        with naming_pickles(self.ref, self.ref._origin.sources if self._is_reduce else ()):
+            return self._result(clock)
+
+    def _result(self, clock: Clock) -> Any:
         """A full store is tried again: objects without a Ref go within a moment."""
         room = Clock(owned.ROOM_S)
         while True:
@@ -153,7 +157,6 @@ class Get:
                 self.check()
                 raise TimedOut(errno.ETIMEDOUT, f"{self.ref!r}: not there after {clock.timeout} s")
 
-
     def _news(self, pending: Sequence[Any], clock: Clock) -> bool:
         """Of tasks. A Ref without a task may be put at any moment: Ray does not tell."""
         if not pending:
@@ -173,6 +176,19 @@ class Sources(Get):
 
     def _begin(self) -> Any:
         return future_of(self.ref.node, set, "reduce_sources", self.ref.name, FOREVER)
+
+
+@contextlib.contextmanager
+def naming_pickles(target: Any, sources: Sequence[Any]) -> Iterator[None]:
+    """Of a reduce: its error where a source is bytes of no type says what to put."""
+    try:
+        yield
+    except InvalidArgument as error:
+        for one in sources:
+            if f"source {one.name!r} has " in str(error):
+                raise InvalidArgument(errno.EINVAL, f"{target!r}: its source {one!r} is no array: a reduce takes arrays of numpy "
+                                      "and plain tensors of torch: put numpy.asarray(value), or tensor.detach()") from None
+        raise
 
 
 def is_there(ref: Any) -> bool:
@@ -207,7 +223,8 @@ def sources(ref: Any, timeout: Optional[float]) -> Set[bytes]:
 
 def wait(refs: Sequence[Any], num: int, timeout: Optional[float]) -> Tuple[List[Any], List[Any]]:
     """A Ref whose get() would raise counts as ready."""
-    num_of(num, refs)
+    if not 1 <= num <= len(refs):
+        raise ValueError(f"num_returns={num} of {len(refs)} Refs: it is 1 to {len(refs)}")
     clock, news = Clock(timeout), threading.Event()
     gets = [Get(ref, True) for ref in refs]
     for one in gets:

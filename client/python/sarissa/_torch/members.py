@@ -34,8 +34,14 @@ ANSWER_S = 3.0  # of the node of this rank, else it has gone
 PROGRESS_BYTES = 8 << 20
 PROGRESS_COUNT = 16
 HISTORY = 1000
-WORDS = 120
+WORDS = 160  # of what a rank tells others, in the name of an object
 APPEARED, COMPLETE, GONE, MISSED = 1, 2, 3, 4  # events of a watch
+
+
+def cut(words: str) -> str:
+    """As a part of a name."""
+    part = words.replace("/", "|")
+    return part if len(part) <= WORDS else part[:WORDS - 4].rsplit(" ", 1)[0] + " ..."
 
 
 class Members:
@@ -233,12 +239,12 @@ class Members:
         if number not in self._announced:
             self._announced.add(number)
             signature, words = self._mine[number]
-            self._tell(f"at/{self.rank}/{number}/{signature}/{words.replace('/', '|')[:WORDS]}", number)
+            self._tell(f"at/{self.rank}/{number}/{signature}/{cut(words)}", number)
 
     def tell_failed(self, operation: Operation, error: BaseException) -> None:
         if operation.number is not None:
-            words = str(error).removeprefix(f"{operation.what}: ").replace("/", "|")[:WORDS]
-            self._tell(f"bad/{self.rank}/{operation.number}/{words}", operation.number)
+            words = str(error).removeprefix(f"{operation.what}: ")
+            self._tell(f"bad/{self.rank}/{operation.number}/{cut(words)}", operation.number)
 
     def past(self, operation: Operation) -> None:
         assert operation.number is not None

@@ -87,7 +87,7 @@ class ProcessGroup(TorchProcessGroup):
             t.check(call, given)
             yield
         except (TypeError, ValueError) as error:
-            self._channel.refuse(f"{call} of {t.described(given)}, which it refuses ({error})")
+            self._channel.refuse(f"{call} of {t.described(given)}, which it refuses: " + str(error).removeprefix(f"{call}: "))
             raise
 
     def _whole(self, opts: Any) -> int:
