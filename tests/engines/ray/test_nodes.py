@@ -234,6 +234,18 @@ def test_nodes_that_hosts_have_already(ray_cluster, monkeypatch):
             return numpy.full(1000, 2.0)
         total = sarissa.ray.reduce([sarissa.ray.put(numpy.ones(1000)), value.remote()])
         assert sarissa.ray.get(total, timeout=30)[0] == 3
+        refs = [sarissa.ray.put(numpy.ones(1000)), sarissa.ray.ref()]
+        late = sarissa.ray.reduce(refs)
+        local.kill(0)
+        begin = time.monotonic()
+        for some in (refs, [late, refs[1]]):
+            assert refs[1] in sarissa.ray.wait(some, num_returns=2, timeout=0.5)[1]
+        for one in refs[1], late:
+            with pytest.raises(sarissa.TimedOut, match="not there after 1.0 s"):
+                sarissa.ray.get(one, timeout=1.0)
+        assert time.monotonic() - begin < 8, "a timeout holds, though the node is down"
+        local.start(0)
+        sarissa.ray.put(numpy.ones(1000))  # with a new lease
         sarissa.ray.shutdown()
         until(lambda: not [one for one in local[0].ls("ray-") if one.leases != 1], "the objects of this driver go")
         assert [one.state for one in local[0].nodes()] == ["up"]

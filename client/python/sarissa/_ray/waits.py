@@ -14,7 +14,9 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import ray
 
-from .._errors import Deleted, Error, InvalidArgument, Lost, NotFound, PartialError, StoreFull, TimedOut, Unavailable
+from .. import _results as results
+from .._errors import (Deleted, Error, InvalidArgument, Lost, NoNode, NotFound, PartialError, StoreFull, TimedOut,
+                       Unavailable)
 from .._futures import future_of
 from .._names import FOREVER, timeout_ns
 from . import owned, values
@@ -23,6 +25,7 @@ from .refs import DONE, FAILED, PENDING, Origin, ended, kind_of, leaves, state, 
 LOOK_S = 0.5  # an object that should be there is looked for so often
 GONE_S = 10.0  # a node that has gone, or its part of the directory, may come back within
 SLICE_S = 0.05
+ANSWER_S = 0.05  # a node that is up has told what it knows of an object within
 
 
 class Clock:
@@ -49,11 +52,16 @@ class Get:
         self.ref, self._raw = ref, raw
         self.future = self._begin()
         self.done: Dict[Any, Optional[BaseException]] = {}  # tasks that have ended, and names of what has no task
+        self._asked: Dict[Any, Any] = {}  # of objects: answers that have not come
         self._missing_since: Optional[float] = None
         self._is_reduce = bool(getattr(ref, "_origin", Origin()).sources)
 
     def _begin(self) -> Any:
         return self.ref.node.get_future(self.ref.name, None, self._raw)
+
+    def end(self) -> None:
+        for one in (self.future, *self._asked.values()):
+            one.cancel()
 
     def pending(self) -> List[Any]:
         return [one for one in leaves([self.ref]) if one not in self.done]
@@ -75,6 +83,8 @@ class Get:
         """Raises what says that the object will not come: what makes it has ended, or it is a reduce that fails."""
         self._note_unbound()
         if self.check() != DONE and not self._is_reduce:
+            if unbound([self.ref]):
+                self._ask_node()
             return
         why = self._absence()
         now = time.monotonic()
@@ -94,21 +104,45 @@ class Get:
                                                "more: bind() it to the task that puts it, and get() raises what that "
                                                "task raises")
 
+    def _info(self, ref: Any) -> Optional[results.Info]:
+        """None until the node has answered. One that is down does so after half a minute, and nobody waits for that."""
+        asked = self._asked.pop(ref.name, None)
+        if asked is None:
+            asked = future_of(ref.node, results.info, "info", ref.name)
+            futures.wait([asked], ANSWER_S)
+        if not asked.done():
+            self._asked[ref.name] = asked
+            return None
+        info: results.Info = asked.result()
+        return info
+
+    def _ask_node(self) -> None:
+        """NoNode when the node of this process has gone: what others put does not come here."""
+        try:
+            self._info(self.ref)
+        except NoNode:
+            raise
+        except Error:
+            pass  # nobody has put it
+
     def _absence(self) -> Optional[Error]:
-        node, name = self.ref.node, self.ref.name
         try:
             if self._is_reduce:
-                node.reduce_sources(name, 0)
+                self.ref.node.reduce_sources(self.ref.name, 0)
                 return None
-            info = node.info(name)
+            info = self._info(self.ref)
         except NotFound:
             return Deleted(errno.ESTALE, f"{self.ref!r}: the object is gone: it was freed, or the process that owned it "
                            "or the node that had it has ended: run its task again, or put it again")
         except TimedOut:
             return self._lost_source() if self._is_reduce else None
+        except NoNode as error:
+            if self._is_reduce:  # it may just be started again
+                return error
+            raise
         except (Unavailable, PartialError) as error:
             return error
-        if info.copies == 0 and info.partial == 0 and info.lost:
+        if info is not None and info.copies == 0 and info.partial == 0 and info.lost:
             return Lost(errno.ENODATA, f"{self.ref!r}: the object is lost with node {info.lost_node} of sarissa: run "
                         "its task again, or put it again")
         return None
@@ -118,11 +152,21 @@ class Get:
         are left."""
         origin = self.ref._origin
         gone = [one for one in origin.sources if not getattr(one, "_origin", Origin()).sources and
-                state(one, self.done)[0] == DONE and not is_there(one)]
+                state(one, self.done)[0] == DONE and not self._is_there(one)]
         if len(origin.sources) - len(gone) >= origin.need:
             return None
         return Lost(errno.ENODATA, f"{self.ref!r}: its source {gone[0]!r} is lost with the node that had it, or was freed: "
                     "run its task again, and reduce again")
+
+    def _is_there(self, source: Any) -> bool:
+        """Or will be: only what the directory says for sure counts as absence."""
+        try:
+            info = self._info(source)
+        except NotFound:
+            return False
+        except Error:
+            return True
+        return info is None or bool(info.copies or info.partial or not info.lost)
 
     def value(self) -> Any:
         got = self.future.result()
@@ -191,24 +235,13 @@ def naming_pickles(target: Any, sources: Sequence[Any]) -> Iterator[None]:
         raise
 
 
-def is_there(ref: Any) -> bool:
-    """Or will be: only what the directory says for sure counts as absence."""
-    try:
-        info = ref.node.info(ref.name)
-    except NotFound:
-        return False
-    except Error:
-        return True
-    return bool(info.copies or info.partial or not info.lost)
-
-
 def get(refs: Sequence[Any], timeout: Optional[float], raw: bool = False) -> List[Any]:
     clock, gets = Clock(timeout), [Get(ref, raw) for ref in refs]
     try:
         return [one.result(clock) for one in gets]
     finally:
         for one in gets:
-            one.future.cancel()
+            one.end()
 
 
 def sources(ref: Any, timeout: Optional[float]) -> Set[bytes]:
@@ -218,7 +251,7 @@ def sources(ref: Any, timeout: Optional[float]) -> Set[bytes]:
         found: Set[bytes] = one.result(clock)
         return found
     finally:
-        one.future.cancel()
+        one.end()
 
 
 def wait(refs: Sequence[Any], num: int, timeout: Optional[float]) -> Tuple[List[Any], List[Any]]:
@@ -238,7 +271,7 @@ def wait(refs: Sequence[Any], num: int, timeout: Optional[float]) -> Tuple[List[
             _wait_some(gets, news, clock)
     finally:
         for one in gets:
-            one.future.cancel()
+            one.end()
     chosen = {id(one) for one in ready[:num]}
     return [one.ref for one in gets if id(one) in chosen], [one.ref for one in gets if id(one) not in chosen]
 
