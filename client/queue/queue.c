@@ -219,8 +219,9 @@ static void queue_copy(struct sar_queue *q)
 static void queue_times(struct sar_queue *q)
 {
 	uint64_t count;
-	int64_t now_ns = q->due > 0 || q->held.first ? deadline_now() : 0;
-	if (q->timer_ns <= now_ns) {
+	bool timed = q->timer_ns < DEADLINE_NEVER || q->due > 0 || q->held.first;
+	int64_t now_ns = timed ? deadline_now() : 0;
+	if (q->timer_ns <= now_ns) { /* read, or its descriptor stays readable */
 		q->timer_ns = DEADLINE_NEVER;
 		if (read(q->timer_fd, &count, sizeof(count)) < 0)
 			count = 0; /* it was set to later */

@@ -359,6 +359,23 @@ static void late(void **state)
 	sar_queue_close(q);
 }
 
+/* Its time comes when nothing else has a limit: the descriptor says so once. */
+static void a_limit_of_what_has_ended(void **state)
+{
+	struct client *c = *state;
+	sar_queue *q = queue_open(c, 1);
+	struct pollfd on = {.fd = sar_fd(q), .events = POLLIN};
+	assert_int_equal(sar_submit_get(q, number_id(1), 1000 * ms, 1), 0);
+	assert_int_equal(sar_cancel(q, 1), 1);
+	sar_completion done = queue_one(q);
+	assert_int_equal(sar_poll(q, &done, 1), 0);
+	assert_int_equal(poll(&on, 1, 0), 0);
+	assert_int_equal(poll(&on, 1, 60000), 1);
+	assert_int_equal(sar_poll(q, &done, 1), 0);
+	assert_int_equal(poll(&on, 1, 0), 0);
+	sar_queue_close(q);
+}
+
 /* Each has its own, which the next poll forgets. */
 static void words_of_completions(void **state)
 {
@@ -958,6 +975,7 @@ int main(void)
 		test_client(a_wait_for_a_part),
 		test_client(cancelled),
 		test_client(late),
+		test_client(a_limit_of_what_has_ended),
 		test_client(words_of_completions),
 		test_client(full),
 		test_client(waits_are_ended),
