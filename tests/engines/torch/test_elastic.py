@@ -208,6 +208,16 @@ def test_wrong_calls_are_named(pair):
                          (torch.ones(3).to_sparse(), "layout torch.sparse_coo is not averaged")):
         with pytest.raises(TypeError, match=error):
             group.allreduce(given)
+    joined = sarissa.torch.ElasticGroup("wrong-too", node=pair[0], timeout=5)
+    joined.allreduce(torch.ones(3))
+    for given, error in ((torch.ones(3, dtype=torch.int64), "tensors of torch.int64 are not averaged"),
+                         (torch.ones(3, device="meta"), "a tensor of device meta is not averaged")):
+        with pytest.raises(TypeError, match=error):
+            joined.allreduce(given)
+    assert joined.allreduce(torch.full((3,), 2.0)).tolist() == [2.0] * 3
+    joined.close()
+    with pytest.raises(TypeError, match="optimizer is a int, and sync\\(\\) takes what has state_dict"):
+        group.sync(torch.nn.Linear(2, 1), 3)
     with pytest.raises(ValueError, match="nothing to average"):
         group.allreduce()
     with pytest.raises(ValueError, match="no parameters to train"):

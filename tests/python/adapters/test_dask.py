@@ -10,6 +10,7 @@ import sys
 import traceback
 import types
 import uuid
+from pathlib import Path
 
 import distributed
 import numpy
@@ -56,6 +57,19 @@ def test_the_page(dask, local, tmp_path):
                        "print(client.submit(numpy.sum, weights).result())\n"
                        "print(sarissa.dask.counts(client)['arrived'] > 0)\n")
     assert told(start(local, 0, program)) == b"262144.0\n262144.0\nTrue\n"
+
+
+def test_a_cluster_in_one_process_ends_without_a_line(local, tmp_path):
+    """Its threads have ended when its workers leave."""
+    program = tmp_path / "one.py"
+    program.write_text(f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+                       "import distributed, sarissa.dask\nfrom dask_cluster import register\n"
+                       "client = distributed.Client(n_workers=2, processes=False, dashboard_address=None)\n"
+                       "register(client, sarissa.dask.Plugin())\n"
+                       "print(client.submit(sum, [1, 2]).result())\n")
+    child = start(local, 0, program)
+    out, error = child.communicate(timeout=PATIENCE_S)
+    assert (child.returncode, out) == (0, b"3\n") and b"schedule new futures" not in error, error.decode()
 
 
 @pytest.mark.parametrize("writeable", [True, False])

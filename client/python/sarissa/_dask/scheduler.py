@@ -132,7 +132,10 @@ class _Scheduler:
         self.scheduler.handlers.pop(SEVERAL, None)
         self.scheduler.extensions.pop("sarissa", None)
         if self.store is not None:
-            asyncio.get_running_loop().run_in_executor(None, self.store.close)
+            try:
+                asyncio.get_running_loop().run_in_executor(None, self.store.close)
+            except RuntimeError:  # the program ends, and the loop's threads have
+                self.store.close()
 
     def nodes(self) -> Optional[List[str]]:
         """Of all workers; None: one has none."""

@@ -13,7 +13,7 @@ import torch
 from .._leases import Lease
 from .._node import Node
 from .._refs import node_of
-from .averages import Averages, LeftBehind
+from .averages import Averages, LeftBehind, kept_dtype
 from .feed import Feed
 
 SPARE = 16  # elements beside the gradients
@@ -47,6 +47,9 @@ def tensors_of(given: Any) -> List[Any]:
             raise TypeError(f"a {type(one).__name__} is not averaged: give tensors or parameters")
         if one.layout != torch.strided:
             raise TypeError(f"a tensor of layout {one.layout} is not averaged: give its to_dense()")
+        if one.device.type == "meta":
+            raise TypeError("a tensor of device meta is not averaged: give it memory first")
+        kept_dtype(one.dtype, "bsp")  # raises for another one
         found.append(one)
     return found
 
@@ -130,6 +133,9 @@ class ElasticGroup:
         Gradients of the model's parameters that need one are what allreduce() takes, and up to 16 elements more.
         Errors: TimedOut, with what was waited for."""
         given = {"model": model, "optimizer": optimizer, **others}
+        for name, one in given.items():
+            if one is not None and not (hasattr(one, "state_dict") and hasattr(one, "load_state_dict")):
+                raise TypeError(f"{name} is a {type(one).__name__}, and sync() takes what has state_dict() and load_state_dict()")
         self._given = {name: one for name, one in given.items() if one is not None} or self._given
         parameters = [one for one in self._given["model"].parameters() if one.requires_grad] if "model" in self._given else []
         if not parameters:
