@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent import futures
 from pathlib import Path
 
 import numpy
@@ -20,6 +21,8 @@ import sarissa
 import sarissa.ray
 from conftest import node_args, until
 from sarissa._ray import place
+from sarissa._ray.incoming import Incoming
+from sarissa._ray.memory import layout_of
 from sarissa._ray.cluster import STOP_S
 
 TTL_S = 1.0
@@ -225,7 +228,7 @@ def test_nodes_that_hosts_have_already(ray_cluster, monkeypatch):
     os.mkdir(RUNTIME, 0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", RUNTIME)
     monkeypatch.setenv("SARISSA_SOCKET", EXISTING)
-    with sarissa.LocalCluster(1, store=64, name="local") as local:
+    with sarissa.LocalCluster(1, store=64, name="local") as local, futures.ThreadPoolExecutor() as pool:
         found = sarissa.ray.init(nodes="existing")
         assert [one.socket for one in found] == [EXISTING] * 2
 
@@ -236,14 +239,19 @@ def test_nodes_that_hosts_have_already(ray_cluster, monkeypatch):
         assert sarissa.ray.get(total, timeout=30)[0] == 3
         refs = [sarissa.ray.put(numpy.ones(1000)), sarissa.ray.ref()]
         late = sarissa.ray.reduce(refs)
+        incoming = Incoming(local[0], "nobody has it", layout_of([1000]), [numpy.empty(1000, "u1")])
         local.kill(0)
         begin = time.monotonic()
+        receive = pool.submit(incoming.wait)
         for some in (refs, [late, refs[1]]):
             assert refs[1] in sarissa.ray.wait(some, num_returns=2, timeout=0.5)[1]
         for one in refs[1], late:
             with pytest.raises(sarissa.TimedOut, match="not there after 1.0 s"):
                 sarissa.ray.get(one, timeout=1.0)
-        assert time.monotonic() - begin < 8, "a timeout holds, though the node is down"
+        incoming.abort()
+        with pytest.raises(sarissa.Cancelled, match="was aborted"):
+            receive.result(5)
+        assert time.monotonic() - begin < 8, "timeouts and aborts work, though the node is down"
         local.start(0)
         sarissa.ray.put(numpy.ones(1000))  # with a new lease
         sarissa.ray.shutdown()

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import errno
 import time
+from concurrent import futures
 from typing import Any, List, Optional, Sequence
 
+from .. import _results as results
 from .. import _sarissa
 from .._errors import Cancelled, Error, Lost, NotFound, Restarted, StoreFull, TimedOut, TooLarge
+from .._futures import future_of
 from .._names import FOREVER
 from .._node import Node
 from .memory import Layout, parts
@@ -32,6 +35,7 @@ class Incoming:
         self._view: Optional[_sarissa.View] = None
         self._left: List[int] = []  # tensors that are brought by themselves
         self._gone: Optional[float] = None  # since when no copy is known
+        self._asked: Any = None  # the directory's answer, until it comes
         self._queue: Optional[_sarissa.Queue] = None
         self._room = node._connections.room()
         handle = self._room.__enter__()
@@ -142,9 +146,15 @@ class Incoming:
             self.close()
 
     def _look(self) -> None:
-        """Nothing has come for a while: an object that no node has will not come."""
+        """Nothing has come for a while: an object that no node has will not come. The node may be down, and an abort
+        does not wait for its answer."""
+        asked, self._asked = self._asked or future_of(self._node, results.info, "info", self._name), None
+        futures.wait([asked], SLICE_NS / 1e9)
+        if not asked.done():
+            self._asked = asked
+            return
         try:
-            info = self._node.info(self._name)
+            info = asked.result()
             there = info.copies + info.partial > 0
             error: Error = Lost(errno.ENODATA, f"{self._name} is lost with node {info.lost_node}")
         except NotFound:
