@@ -106,7 +106,7 @@ def ref() -> Ref:
 def put(value: Any, ref: Optional[Ref] = None) -> Ref:
     """Stores a value: an array of numpy, a tensor of torch in the memory of the host, or any object that Ray can
     pickle. Returns its Ref, which is the given one where there is one. Exists when that has another value already."""
-    return tasks.put(value, ref)
+    return tasks.put(value, ref if ref is None else _checked(ref))
 
 
 def get(refs: Any, timeout: Optional[float] = None) -> Any:

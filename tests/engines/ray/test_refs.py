@@ -330,8 +330,13 @@ def test_free_and_odd_input(nodes):
     for odd in (ray.put(1), 7):
         with pytest.raises(TypeError, match="reference of Ray's|a Ref is wanted, and not int"):
             sarissa.ray.reduce([odd])
-    with pytest.raises(ValueError, match="a reduce of no Refs"):
-        sarissa.ray.reduce([])
+    for wrong in ([], [ref] * 1025):
+        with pytest.raises(ValueError, match=f"a reduce of {len(wrong)} Refs: give 1 to 1024"):
+            sarissa.ray.reduce(wrong)
+    with pytest.raises(TypeError, match="a Ref is wanted, and not str"):
+        sarissa.ray.put(1, ref="name")
+    with pytest.raises(TypeError, match="bind.. takes the Ray reference of a task, and not Ref"):
+        sarissa.ray.ref().bind(ref)
     with pytest.raises(ValueError, match="num_returns=2 of 1 Refs"):
         sarissa.ray.wait([ref], num_returns=2)
     with pytest.raises(ValueError, match="num=3 of 2 Refs"):

@@ -15,6 +15,8 @@ from . import owned, place
 from .refs import Origin, Ref, new
 from .waits import naming_pickles
 
+SOURCES_MAX = 1024
+
 
 def reduce(refs: Sequence[Any], op: str, num: Optional[int], dtype: Any, timeout: Optional[float], spread: bool,
            cancel: bool) -> Ref:
@@ -26,8 +28,8 @@ def reduce(refs: Sequence[Any], op: str, num: Optional[int], dtype: Any, timeout
             raise TypeError("this is a reference of Ray's: a reduce takes what put(), task and reduce() of sarissa.ray return"
                             if isinstance(one, ray.ObjectRef) else
                             f"a Ref is wanted, and not {type(one).__name__}: put() gives one")
-    if not sources:
-        raise ValueError("a reduce of no Refs: name 1 to 1024")
+    if not 1 <= len(sources) <= SOURCES_MAX:
+        raise ValueError(f"a reduce of {len(sources)} Refs: give 1 to {SOURCES_MAX}")
     if num is not None and not 1 <= num <= len(sources):
         raise ValueError(f"num={num} of {len(sources)} Refs: it is 1 to {len(sources)}")
     target = new(Origin(sources=tuple(sources), need=len(sources) if num is None else num))

@@ -59,6 +59,8 @@ class Ref(_refs.Ref):
     def bind(self, task: Any) -> Ref:
         """task: the Ray reference of the task that puts the object. From now on get() raises what the task raises.
         Call it before the Ref goes to others. Returns the Ref itself."""
+        if not isinstance(task, ray.ObjectRef):
+            raise TypeError(f"bind() takes the Ray reference of a task, and not {type(task).__name__}")
         if self._origin.made or self._origin.task is not None or self._origin.sources:
             raise ValueError(f"{self!r} has been put or bound already")
         self._origin = Origin(task=task)
