@@ -402,12 +402,14 @@ static struct wait *wiring_wait(struct await *w)
 
 void wiring_wait_placed(struct control *c, struct await *w, uint32_t slot)
 {
-	waits_place(c, wiring_wait(w), slot);
+	if (!waits_ahead(wiring_wait(w)))
+		waits_place(c, wiring_wait(w), slot);
 }
 
 void wiring_wait_ended(struct control *c, struct await *w, int32_t status, const char *text)
 {
-	waits_end(c, wiring_wait(w), status, text);
+	if (!waits_ahead(wiring_wait(w)))
+		waits_end(c, wiring_wait(w), status, text);
 }
 
 void wiring_wait_absent(struct control *c, struct await *w, int32_t status, const char *text)

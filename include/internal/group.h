@@ -126,7 +126,8 @@ struct group_answer {
 	uint64_t count;
 	uint64_t clock;	 /* JOIN, PUSH, PULL: of the member */
 	uint64_t done;	 /* the same: all its contributions up to this clock have had their round */
-	uint64_t joined; /* JOIN: the round that was open then */
+	uint64_t joined; /* JOIN: the round that was open then; PUSH: that of the contribution, or
+			    a later one if the owner dies */
 	uint64_t round;	 /* of the newest result; 0: none */
 	uint64_t version;			       /* of the policy in force */
 	uint64_t rounds, counted, late, refused, lost; /* since this owner has the group */

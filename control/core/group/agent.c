@@ -96,13 +96,28 @@ bool agents_saw(struct control *c, struct list *members, const struct object_id 
 	if (!m)
 		return true;
 	agents_clock(&m->join, a->clock);
-	if (r->step == GROUP_PUSH)
+	if (r->step == GROUP_PUSH) {
 		m->join.pending |= 1;
+		m->round = a->switches ? 0 : a->joined;
+	}
 	if (r->step == GROUP_PULL && a->round > m->join.seen) {
 		m->join.seen = a->round;
 		m->join.seen_attempt = a->attempt;
 	}
 	agents_done(&m->join, a);
+	return true;
+}
+
+bool agents_awaited(struct control *c, const struct object_id *group, const struct group_request *r,
+		    struct object_id *out)
+{
+	const struct agent_member *m = agents_find(c, group, r->member);
+	struct text name;
+
+	if (!m || m->round <= m->join.seen)
+		return false;
+	group_name(&name, r->name, "r", m->round, 0);
+	*out = group_id(name.bytes);
 	return true;
 }
 

@@ -22,6 +22,8 @@ struct agent_member {
 	struct list of_session;
 	struct object_id group;
 	struct group_request join; /* that announces it again */
+	uint64_t round; /* that its last contribution is in, as the owner has said; 0: unknown, or
+			   a switch may make it */
 	struct announced announced;
 };
 
@@ -40,6 +42,10 @@ void agents_doubt(struct control *c);
  * room for a member more. */
 bool agents_saw(struct control *c, struct list *members, const struct object_id *group,
 		const struct group_request *r, const struct group_answer *a);
+/* The object that a pull of the member will most likely get: the result of the round that its last
+ * contribution is in. False: unknown. */
+bool agents_awaited(struct control *c, const struct object_id *group, const struct group_request *r,
+		    struct object_id *out);
 /* Whether another member may join here. */
 bool agents_room(const struct control *c);
 /* The session of these members has ended. */

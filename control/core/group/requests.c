@@ -322,6 +322,14 @@ static int32_t groups_push_wrong(const struct group *g, const struct group_membe
 	return 0;
 }
 
+static void groups_pushed(struct groups *gs, const struct group *g, const struct group_waiter *w,
+			  const struct group_member *m)
+{
+	groups_fill(gs, g, m);
+	gs->answer.joined = m->in_round;
+	gs->ops->answer(gs->ops->arg, w->node, w->request, 0, "", &gs->answer);
+}
+
 static void groups_push(struct groups *gs, struct group *g, const struct group_waiter *w,
 			const struct group_request *r)
 {
@@ -331,7 +339,7 @@ static void groups_push(struct groups *gs, struct group *g, const struct group_w
 	int32_t wrong;
 
 	if (m->push_request == w->request && r->clock <= m->clock) { /* the answer was lost */
-		groups_answer(gs, w, g, m);
+		groups_pushed(gs, g, w, m);
 		return;
 	}
 	wrong = groups_push_wrong(g, m, r, &t);
@@ -358,7 +366,7 @@ static void groups_push(struct groups *gs, struct group *g, const struct group_w
 	if (wrong)
 		groups_refuse(gs, w, wrong, t.bytes);
 	else
-		groups_answer(gs, w, g, m);
+		groups_pushed(gs, g, w, m);
 	rounds_turn(gs, g);
 }
 

@@ -317,6 +317,15 @@ static void shell_log(void *arg, const char *text)
 /* ---- reduce, delete ---------------------------------------------------------------------------
  */
 
+/* Whether all contributors of a round pull its result: so does who waits for a quorum. */
+static bool shell_everyone(const struct group *g)
+{
+	for (uint32_t i = 0; i < g->policy.rows; i++)
+		if (g->policy.row[i].quorum == 0)
+			return false;
+	return true;
+}
+
 static bool shell_reduce(void *arg, struct group *g, const char *target,
 			 const struct object_id *sources, uint32_t count, bool resume)
 {
@@ -328,6 +337,7 @@ static bool shell_reduce(void *arg, struct group *g, const char *target,
 				   .num = count,
 				   .count = count,
 				   .sources = sources,
+				   .flags = shell_everyone(g) ? MESSAGE_REDUCE_ALLREDUCE : 0,
 				   .timeout_ns = SHELL_REDUCE_NS};
 	struct requester *r = requester_find(c, &m.target);
 

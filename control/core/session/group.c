@@ -3,11 +3,24 @@
 #include <errno.h>
 #include "core/cluster/state.h"
 #include "core/group/state.h"
+#include "core/transfer/fetch.h"
 #include "state.h"
 
 static bool session_group_gone(struct control *c, struct call *call, const struct message *answer)
 {
 	return false; /* nothing hangs on it */
+}
+
+/* A pull: the result streams to this node while it is made. The owner's answer decides what the
+ * client gets. */
+static void session_group_ahead(struct control *c, struct wait *w, const struct message_group *m)
+{
+	if (m->ask.step != GROUP_PULL || m->ask.flags & (GROUP_NOW | GROUP_WITHDRAWN) ||
+	    !agents_awaited(c, &m->id, &m->ask, &w->id) || slots_find(c, &w->id) != TABLE_SLOT_NONE)
+		return;
+	w->fetch = fetch_get(c, &w->id, true);
+	if (w->fetch)
+		list_append(&w->fetch->waits, &w->await.link);
 }
 
 static bool session_group_answered(struct control *c, struct call *call,
@@ -17,19 +30,21 @@ static bool session_group_answered(struct control *c, struct call *call,
 	struct session *s = w->session;
 	const struct message_grouped *g = &answer->grouped;
 	const struct message_group *asked = &call->message.group;
+	struct fetch *ahead = w->fetch;
 
 	w->call = NULL;
 	if (!answer) {
 		waits_no_directory(c, w);
-		return false;
-	}
-	if (g->status == 0 && !agents_saw(c, &s->members, &asked->id, &asked->ask, g->answer)) {
+	} else if (g->status == 0 &&
+		   !agents_saw(c, &s->members, &asked->id, &asked->ask, g->answer)) {
 		waits_end(c, w, -ENOSPC, "this node has as many members of groups as it may");
-		return false;
+	} else {
+		if (g->answer)
+			reply_item(c, w, g->answer, sizeof(*g->answer));
+		waits_end(c, w, g->status, g->text);
 	}
-	if (g->answer)
-		reply_item(c, w, g->answer, sizeof(*g->answer));
-	waits_end(c, w, g->status, g->text);
+	if (ahead)
+		fetch_unwanted(c, ahead);
 	return false;
 }
 
@@ -99,6 +114,8 @@ void session_group(struct control *c, struct session *s, const struct session_re
 	}
 	waits_timeout(c, w, r->timeout_ns);
 	w->call = rpc_start(c, owner, &m, TABLE_SLOT_NONE, UINT64_MAX, session_group_answered, w);
-	if (!w->call)
+	if (w->call)
+		session_group_ahead(c, w, &m.group);
+	else
 		waits_no_call(c, w);
 }

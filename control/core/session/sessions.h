@@ -44,7 +44,7 @@ struct wait {
 	struct list link; /* WAIT for a part: on sessions.polled; WATCH: on watching */
 	struct timer timer;
 	struct session *session; /* NULL: of another node (broadcast.c) */
-	struct fetch *fetch;	 /* GET before the object has a place */
+	struct fetch *fetch;	 /* GET, a pull of a group (GROUP): before the object has a place */
 	struct object *object; /* WAIT, CREATE, PUT, GET of a whole object that arrives, GET_RANGES
 				  of one that is here */
 	struct call *call;     /* CREATE, PUT, DELETE, STAT, LIST, REDUCED: ends with the wait */
@@ -130,6 +130,9 @@ struct wait *waits_start(struct control *c, struct session *s, const struct sess
 void session_cancel(struct control *c, struct session *s, const struct session_request *r);
 /* Whether one more request may wait. If not, waits_start answers it. */
 bool waits_room(const struct control *c, const struct session *s);
+/* Whether the wait is a pull of a group, for which the fetch is only a head start: its link to that
+ * has ended then, and it waits on. */
+bool waits_ahead(struct wait *w);
 /* The wait ends with -ETIMEDOUT after that time; < 0: never. */
 void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns);
 /* The wait, if the item still is the wait with that number; else NULL. */

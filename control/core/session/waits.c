@@ -197,6 +197,8 @@ static void waits_fire(struct control *c, struct timer *t)
 
 	if (!w->session) { /* nobody asks for it any more */
 		waits_free(c, w);
+	} else if (w->op == SESSION_GROUP) {
+		waits_end(c, w, -ETIMEDOUT, waits_late(c, w));
 	} else if (f && f->lost) {
 		fetch_lost_text(c, f, &why);
 		waits_end(c, w, -ENODATA, why.bytes);
@@ -243,6 +245,15 @@ void session_cancel(struct control *c, struct session *s, const struct session_r
 	if (f)
 		fetch_unwanted(c, f);
 	reply_error(c, s, r->op, r->seq, 0, "");
+}
+
+bool waits_ahead(struct wait *w)
+{
+	if (w->op != SESSION_GROUP)
+		return false;
+	list_remove(&w->await.link);
+	w->fetch = NULL;
+	return true;
 }
 
 void waits_timeout(struct control *c, struct wait *w, int64_t timeout_ns)

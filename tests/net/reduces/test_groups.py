@@ -7,6 +7,7 @@ power of 1000, so the last total says how often each was counted."""
 
 import os
 import signal
+import statistics
 import subprocess
 import time
 
@@ -298,5 +299,26 @@ def an_owner_dies_with_its_member():
         return f"the next round came after {took:.1f} s; total {total}"
 
 
+def a_result_streams_while_it_is_made():
+    """Over slow links a sum and its way back to all members overlap: a pull takes the time of an allreduce, below that of a sum
+    and then a copy, each of which has every byte on one link."""
+    size, rate, turns = 2_000_000, 100, 5
+    with Cluster(NODES, "--vdev", "udp", "--rate", rate, "--store", 64) as cluster:
+        once(cluster, f"node.create_group('f', 'f64', {size // 8}, policy='bsp', members=4)\nsay('made')")
+        members = [Member(cluster, rank, "f") for rank in range(NODES)]
+        took = []
+        for _ in range(turns):
+            begun = time.monotonic()
+            assert {count for count, _ in rounds(members, 1)} == {NODES}
+            took.append(time.monotonic() - begun)
+        for member in members:
+            member.leave()
+    link = size * 8 / (rate * 1e6)
+    round_s = statistics.median(took)
+    assert 1.4 * link < round_s < 1.9 * link, f"a round takes {took} s, one of its arrays {link:.3f} s on a link"
+    return f"a round takes {round_s / link:.2f} times what one array needs on a link"
+
+
 netlib.need_root()
-netlib.run(a_group_counts_each_contribution_once, queues_and_coroutines_use_the_switch, an_owner_dies_with_its_member)
+netlib.run(a_group_counts_each_contribution_once, queues_and_coroutines_use_the_switch, an_owner_dies_with_its_member,
+           a_result_streams_while_it_is_made)

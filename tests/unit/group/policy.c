@@ -359,12 +359,15 @@ static void a_late_contribution_is_refused_or_carried(void **state)
 		world_contribution(w, 77, 1, 1);
 		world_contribution(w, 78, 1, 1);
 		assert_int_equal(world_ask(w, &r, &answer, text), 0);
-		world_run(w, 1000 * WORLD_MS); /* its round closes */
+		assert_int_equal(answer.joined, 1); /* the round that it is in */
+		world_run(w, 1000 * WORLD_MS);	    /* its round closes */
 		r.member = 78;
-		if (carry)
+		if (carry) {
 			assert_int_equal(world_ask(w, &r, &answer, text), 0);
-		else
+			assert_int_equal(answer.joined, 2);
+		} else {
 			refused(w, &r, -ETIME, "late");
+		}
 		r.step = GROUP_PULL;
 		assert_int_equal(world_ask(w, &r, &answer, text), 0);
 		assert_int_equal(answer.round, carry ? 2 : 1);
