@@ -7,6 +7,7 @@ import sarissa
 import sarissa.torch
 import torch
 from elastic_rank import Rank, ddp
+from sarissa._torch.averages import enough
 
 SLOW, FAST = 0.45, 0.15  # seconds of a step
 STEPS = 12
@@ -60,6 +61,25 @@ def test_one_slow_rank_does_not_hold_the_others(ranks):
     assert applied[-1]["rounds"][0] > applied[-1]["step"]  # it has passed rounds
     for step in behind:  # and has what the others have, where they were at the end of that round, too
         assert step["weights"] == pytest.approx(weights[step["rounds"][0]], rel=1e-4)
+
+
+def test_fast_ranks_do_not_wait_for_the_second_step_of_a_slow_one(ranks):
+    """They may even end before it, which then goes on alone, and leaves nothing."""
+    *fast, slow = ranks("k-of-n 2", {}, {}, {"pause": 2.0})
+    for one in fast:
+        one.at(6).stop()
+    assert [one.end() for one in fast] == [0, 0], [one.error for one in fast]
+    assert len(slow.of("step")) == 1  # at the end of the first step all were there
+    slow.at(3).stop()
+    assert slow.end() == 0, slow.error
+    assert slow.of("step")[2]["rounds"][0] > slow.of("step")[1]["rounds"][0] > 5
+    assert not [one.name for one in ranks.cluster[0].ls(".group/ddp.") if one.name.count("/") == 1]
+
+
+@pytest.mark.parametrize("policy, start", [("k-of-n 3", 3), ("k-of-n 9", 4), ("share 60", 3), ("bsp", 4), ("ssp 2", 4),
+                                           ("bsp deadline 50ms", 4), ("fast: k-of-n 3, slow: asp", 4)])
+def test_rounds_begin_with_as_many_ranks_as_the_quorum_has(ranks, policy, start):
+    assert enough(ranks.cluster[0].explain_policy(policy), 4) == start
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -39,6 +39,15 @@ def has_quorum(table: str) -> bool:
     return all(line.split()[3] != "any" for line in table.splitlines()[1:])
 
 
+def enough(table: str, members: int) -> int:
+    """Of a policy's table: with so many of the members the rounds may begin. A quorum of one row suffices."""
+    rows = [line.split() for line in table.splitlines()[1:]]
+    quorum = rows[0][3] if len(rows) == 1 else "all"
+    if quorum.endswith("%"):
+        return max(1, -(-int(quorum[:-1]) * members // 100))
+    return min(int(quorum), members) if quorum.isdigit() else members
+
+
 def kept_dtype(dtype: Any, policy: str) -> Any:
     """In which a group adds up tensors of dtype. Totals grow, so they are of 32 bits at least."""
     if dtype not in NAMES:
@@ -55,16 +64,16 @@ def copy_into(flat: Any, result: Any) -> None:
 
 
 class Averages:
-    """A member of the group NAME, which is made when there is none. count: elements. members: rounds begin when so many
-    have joined."""
+    """A member of the group NAME, which is made when there is none. count: elements. members: that it begins with. start:
+    rounds begin when so many have joined; None: all of them."""
 
     def __init__(self, node: Node, name: str, count: int, dtype: Any, policy: str, members: int,
-                 cohort: Optional[str] = None) -> None:
+                 cohort: Optional[str] = None, start: Optional[int] = None) -> None:
         self._node, self.name, self.count = node, name, count
         self.dtype = kept_dtype(dtype, policy)
         self.totals = not is_lockstep(policy)
         self._quorum, self._members = has_quorum(node.explain_policy(policy)), max(members, 1)
-        self.group, self._member = self._joined(policy, members, cohort)
+        self.group, self._member = self._joined(policy, members if start is None else start, cohort)
         self.number, self.round, self.late = self._member.number, 0, 0
         #: averages that the last pull has brought, added up
         self.passed = 0.0
@@ -161,9 +170,16 @@ class Averages:
         return LeftBehind(f"group {self.name!r} has taken this rank for dead, and rounds went on without it: call sync(), and go on "
                           "with the next batch")
 
-    def leave(self) -> None:
-        """The last one removes the group."""
+    def leave(self, remove: bool = True) -> bool:
+        """remove: the last one removes the group. Whether this was the last."""
         self._member.leave()
         with contextlib.suppress(NotFound):
             if self.group.info()["live"] == 0:
-                self.group.remove()
+                if remove:
+                    self.group.remove()
+                return True
+        return False
+
+    def remove(self) -> None:
+        with contextlib.suppress(NotFound):
+            self.group.remove()

@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from .._node import Node
 from .._refs import node_of
-from .averages import Averages
+from .averages import Averages, enough
 
 AT_A_TIME = 32  # buckets that wait
 
@@ -41,13 +41,14 @@ class HookState:
                  timeout: Optional[float] = 60.0) -> None:
         self.members = dist.get_world_size() if members is None else members
         self._node = node_of(None) if node is None else node
-        self._node.explain_policy(policy)  # raises for a wrong one
+        self._enough = enough(self._node.explain_policy(policy), self.members)  # raises for a wrong one
         self.policy, self.timeout = policy, timeout
         self.name = common_name() if name is None else name
         self._lock = threading.Lock()
         self._is_first = True  # the step
         self._averages: Dict[Tuple[int, int], Averages] = {}
         self._first: List[Averages] = []
+        self._ranks: Optional[Averages] = None  # has all of them before the first step ends, until they close
         self._pool: Optional[ThreadPoolExecutor] = ThreadPoolExecutor(AT_A_TIME, "sarissa-hook")
         atexit.register(self.close)
 
@@ -90,7 +91,10 @@ class HookState:
     def _of(self, bucket: int, buffer: Any, is_first: bool) -> Averages:
         """DDP makes other buckets after the first step, which therefore has groups of its own, and waits for all."""
         if is_first:
-            one = self._join(f"{self.name}.first.{bucket}", buffer, "bsp")
+            with self._lock:
+                if self._ranks is None:
+                    self._ranks = self._join("ranks", torch.zeros(1), "bsp", self.members)
+            one = self._join(f"first.{bucket}", buffer, "bsp", self.members)
             with self._lock:
                 self._first.append(one)
             return one
@@ -100,13 +104,13 @@ class HookState:
         for one in ended:
             one.leave()
         if made is None:
-            made = self._join(f"{self.name}.{bucket}.{buffer.numel()}", buffer, self.policy)
+            made = self._join(f"{bucket}.{buffer.numel()}", buffer, self.policy, self._enough)
             with self._lock:
                 self._averages[bucket, buffer.numel()] = made
         return made
 
-    def _join(self, name: str, buffer: Any, policy: str) -> Averages:
-        return Averages(self._node, f"ddp.{name}", buffer.numel(), buffer.dtype, policy, self.members)
+    def _join(self, name: str, buffer: Any, policy: str, start: int) -> Averages:
+        return Averages(self._node, f"ddp.{self.name}.{name}", buffer.numel(), buffer.dtype, policy, self.members, start=start)
 
     def close(self) -> None:
         """Leaves the groups; the others go on without this rank."""
@@ -115,9 +119,14 @@ class HookState:
             return
         atexit.unregister(self.close)
         pool.shutdown()
-        for one in [*self._averages.values(), *self._first]:
+        for one in self._first:
             one.leave()
-        self._averages, self._first = {}, []
+        for one in self._averages.values():
+            one.leave(remove=False)  # a slow rank may not have joined yet
+        if self._ranks is not None and self._ranks.leave():
+            for one in self._averages.values():
+                one.remove()
+        self._averages, self._first, self._ranks = {}, [], None
 
 
 def k_of_n_hook(state: HookState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
