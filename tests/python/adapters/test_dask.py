@@ -192,6 +192,20 @@ def test_reduces(dask, local):
     until(lambda: not objects(local), lambda: objects(local))
 
 
+def test_a_reduce_begins_when_the_results_are_sources(dask, local):
+    """The last ones wait for a thread. A reduce that begins without them may send two sums over a link."""
+    futures = [dask.submit(lambda: numpy.ones(MIB // 2), node=i % NODES) for i in range(2 * NODES)]
+    distributed.wait(futures)
+    gate = uuid.uuid4().hex
+    busy = [dask.submit(lambda: distributed.Event(gate).wait(), node=NODES - 1) for _ in range(2)]
+    total = sarissa.dask.reduce(futures)
+    until(lambda: len([name for name in objects(local) if name.count("/") == 2]) >= 2 * NODES - 2)
+    begun = [name for name in objects(local) if name.startswith("dask-reduce/") and name.count("/") == 1]
+    distributed.Event(gate, client=dask.client).set()
+    assert (total.result() == len(futures)).all() and distributed.wait(busy)
+    assert not begun
+
+
 def reducing(dask_worker):
     """How many threads wait for the result of a reduce."""
     return sum(frame.f_code.co_name == "result_of" for top in sys._current_frames().values()

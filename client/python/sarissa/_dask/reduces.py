@@ -18,13 +18,15 @@ import numpy
 from .. import _sarissa
 from .messages import current, warn_once
 from .store import Store
-from .._errors import Error, Exists, StoreFull
+from .._errors import Error, Exists, StoreFull, TimedOut
 from .._names import dtype_of, op_of, timeout_ns
 from .._operations import reduce_request
 from .._results import mine, shaped
 
 SOURCES_MAX = 1024
 ROOM_S = 60.0  # for room in a full store
+SOON_S = 10.0  # for sources whose arrays are there; the reduce begins without them then
+LOOK_S = 0.1
 COMBINE: Dict[str, Any] = {"sum": numpy.add, "avg": numpy.add, "prod": numpy.multiply, "min": numpy.minimum,
                            "max": numpy.maximum}
 REDUCE_S = 3600.0  # of a reduce without a timeout: so long it stays when all workers are killed
@@ -126,14 +128,33 @@ def _reduced(handle: _sarissa.Handle, request: _sarissa.Reduce, look: Callable[[
     handle.reduce_sources(request[0], request[6], look=look)
 
 
+def _gather(store: Store, base: str, soon: Sequence[str], until: float, look: Callable[[], None]) -> None:
+    """Waits for sources that are being put. A reduce that knows them sends one sum from each node; what comes
+    later costs links another one."""
+    left = set(soon)
+    with contextlib.suppress(Error), store.node.watch(f"{base}/") as watch:  # else the reduce waits for them
+        while left and time.monotonic() < until:
+            look()
+            with contextlib.suppress(TimedOut):
+                event = watch.get(LOOK_S)
+                if event.kind == "complete":
+                    left.discard(event.name)
+
+
 def result_of(first: _Described, target: str, sources: List[str], op: str,
-              everywhere: bool, timeout: Optional[float]) -> Any:
-    """Begins the reduce as soon as one source says what they are, and waits for the result."""
+              everywhere: bool, timeout: Optional[float], soon: Sequence[str] = ()) -> Any:
+    """Begins the reduce as soon as one source says what they are, and those of soon are there. Waits for the result."""
     if first.array is not None:
         return _Undone()
     store, look = _need_store(), _unless_forgotten()
     distributed.secede()  # it waits, and other tasks want the thread
-    dtype, limit = first.dtype, timeout_ns(REDUCE_S if timeout is None else timeout)
+    given, began = REDUCE_S if timeout is None else timeout, time.monotonic()
+    try:
+        if len(soon) > 1:
+            _gather(store, target, soon, began + min(given, SOON_S), look)
+    except Forgotten:
+        return None
+    dtype, limit = first.dtype, timeout_ns(max(0.0, given - (time.monotonic() - began)))
     request = reduce_request(target, sources, op, dtype, 0, False, limit)
     handle = store.node._open()
     try:
@@ -227,7 +248,8 @@ def reduce(futures: Sequence[Any], op: str = "sum", timeout: Optional[float] = N
     shape. It is made in the network, from each array as its task finishes, until timeout seconds (an hour)
     after the first one. It ends when its future is released, or one of futures is cancelled."""
     client, base, sources, described = _begin(futures, op, timeout)
-    result = client.submit(result_of, described[0], base, sources, op, False, timeout, pure=False)
+    soon = [name for name, future in zip(sources, futures) if future.status == "finished"]
+    result = client.submit(result_of, described[0], base, sources, op, False, timeout, soon, pure=False)
     return client.submit(end, result, described, op, base, pure=False)
 
 
