@@ -10,6 +10,8 @@ import time
 import numpy
 from distributed import Client, wait
 
+SETTLE_S = 5.0
+
 
 def make(number, size):
     return numpy.random.default_rng(number).random(size // 8)
@@ -29,6 +31,10 @@ def begun(*arrays):
 
 def same(number):
     return number
+
+
+def tasks_left(dask_scheduler):
+    return len(dask_scheduler.tasks)
 
 
 class Cases:
@@ -89,6 +95,12 @@ class Cases:
         assert self.client.gather(self.client.map(same, range(count), pure=False)) == list(range(count))
         return time.monotonic() - begin
 
+    def settle(self):
+        """Dask forgets thousands of tasks after a case, which would cost the next one time."""
+        until = time.monotonic() + SETTLE_S
+        while self.client.run_on_scheduler(tasks_left) > 0 and time.monotonic() < until:
+            time.sleep(0.02)
+
 
 def main():
     cases = Cases(sys.argv[1], int(sys.argv[2]), sys.argv[3] == "1")
@@ -96,6 +108,7 @@ def main():
     for line in sys.stdin:
         case, size, count = line.split()
         seconds = getattr(cases, case.replace("-", "_"))(int(size), int(count))
+        cases.settle()
         print(json.dumps({"seconds": seconds}), flush=True)
 
 
