@@ -248,7 +248,7 @@ class Sarissa(Way):
         try:
             ray.get(self.tasks[ref])
             info = self.store.node().info(ref.name)
-        except (*LOST, sarissa.NotFound):
+        except (*LOST, sarissa.NotFound, sarissa.PartialError):  # the latter: a dead node may have known it
             return True
         return not (info.copies or info.partial)
 

@@ -35,7 +35,7 @@ from lib.bench import meter, transfer
 from lib.bench.ray_nodes import RayNodes
 from lib.bench.systems.peer import set_offloads
 from lib.bench.tables import ray_page
-from lib.bench.tables.table import Columns, grouped, middle, percent, taken
+from lib.bench.tables.table import Columns, grouped, middle, percent, taken, tell_lost
 from lib.bench.task import end_programs
 from lib.shell import ROOT, Failure, build_dir, say
 
@@ -261,9 +261,19 @@ def measure_some(args, config, cases):
         say(f"Ray alone, {args.nodes} nodes without tasks: {costs['idle_cores']:.2f} cores; other programs: "
             f"{percent(costs['other_cpu_share'])} of the machine")
         for case in cases:
-            yield from told_of({**row, **costs} for row in turns(args, bed, case))
+            yield from told_of({**row, **costs} for row in unless_lost(bed, case, "all", turns(args, bed, case)))
         applications = [case for case in cases if CASES[case].is_application]
         yield from told_of({**row, **costs} for row in all_killed(args, bed, applications))
+
+
+def unless_lost(bed, case, system, rows):
+    """The rows, and one that says why, in the place of those that did not come. Then there is another driver."""
+    try:
+        yield from rows
+    except Failure as failure:
+        yield {"case": case, "system": system, "how": "", "lost": str(failure)}
+        bed.end_driver()
+        bed.start_driver()
 
 
 def all_killed(args, bed, cases):
@@ -271,13 +281,14 @@ def all_killed(args, bed, cases):
     for case, system in itertools.product(cases, args.system) if args.kill else ():
         if dead:
             bed.revive(args.nodes - 1)
-        yield killed(args, bed, case, system)
+        yield from unless_lost(bed, case, system, (killed(args, bed, case, system) for _ in range(1)))
         dead = True
 
 
 def told_of(rows):
     for row in rows:
-        say(f"  {row['case']:<11}{name_of(row):<16}{row['seconds']:>9.4f} s{' (node killed)' if row['killed'] else ''}")
+        told = "LOST" if "lost" in row else f"{row['seconds']:>9.4f} s{' (node killed)' if row['killed'] else ''}"
+        say(f"  {row['case']:<11}{name_of(row):<16}{told}")
         yield row
 
 
@@ -323,10 +334,12 @@ def main(argv):
     shell.require_root("scripts/bench")
     engines.python()
     options.check_memory(args.nodes * 600 * MB, "fewer --nodes")
-    rows = taken(args, measure(args))
+    told = taken(args, measure(args))
+    rows = [row for row in told if "lost" not in row]
     if not args.size:
         ray_page.record(rows)
     table(rows)
     if any(row["killed"] for row in rows):
         say("a node was killed:")
         killed_table([row for row in rows if row["killed"]])
+    tell_lost(told)

@@ -30,7 +30,7 @@ from lib import engines, options, shell
 from lib.bench import transfer
 from lib.bench.meter import sent_bytes
 from lib.bench.systems import peer
-from lib.bench.tables.table import Columns, grouped, taken
+from lib.bench.tables.table import Columns, grouped, taken, tell_lost
 from lib.bench.task import Program, ask_all, end_programs
 from lib.cluster import network, nodes, process
 from lib.shell import ROOT, Failure, build_dir, say
@@ -259,10 +259,6 @@ def main(argv):
     shell.require_root("scripts/bench")
     engines.python()
     rows = taken(args, run(args))
-    lost = [row for row in rows if "lost" in row]
     say("medians; ratio: to the bound of the links")
     table([row for row in rows if "lost" not in row])
-    for row in lost:
-        say(f"LOST {row['case']} {row['system']}: {row['lost']}")
-    if lost:
-        raise Failure(f"{len(lost)} of {len(rows)} rows are lost")
+    tell_lost(rows)

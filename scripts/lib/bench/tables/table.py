@@ -5,7 +5,7 @@ import json
 import re
 import statistics
 
-from lib.shell import say
+from lib.shell import Failure, say
 
 
 def taken(args, results, hidden=()):
@@ -16,6 +16,15 @@ def taken(args, results, hidden=()):
         if args.json:
             print(json.dumps({key: value for key, value in row.items() if key not in hidden}), flush=True)
     return rows
+
+
+def tell_lost(rows):
+    """Fails if some rows have, in the place of figures, why there are none."""
+    lost = [row for row in rows if "lost" in row]
+    for row in lost:
+        say(f"LOST {row['case']} {row['system']}: {row['lost']}")
+    if lost:
+        raise Failure(f"{len(lost)} of {len(rows)} rows are lost")
 
 
 def grouped(rows, key):
