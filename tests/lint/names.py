@@ -33,6 +33,8 @@ WIDTH = 120
 FOREIGN = {"--cflags", "--libs", "--now", "--status", "--in", "--out", "dpdk-devbind.py",
            "dpdk-telemetry.py", "crc32_iscsi_by16_10", "before.json", "after.json", "program.py",
            "tests/python/adapters/test_NAME.py", "test_NAME_faults.py"}
+# pages of what is not built yet: they may name options and counters that are not there
+DESIGNS = {"docs/developer/protocol-views.md"}
 
 
 def text_of(name):
@@ -71,6 +73,8 @@ def offences(names):
         for line in NO_PROSE.sub("", text).splitlines() if page.endswith(".md") and page != "CHANGELOG.md" else ():
             if len(line) > WIDTH:
                 yield f"{page}: a line of {len(line)} characters, {WIDTH} are the most: {line[:50]}..."
+        if page in DESIGNS:
+            continue
         for name in sorted(set(OPTION.findall(text)) - options - FOREIGN):
             yield f"{page}: nothing takes the option {name}"
         for name in sorted(set(WORD.findall(text)) - words - FOREIGN):
