@@ -8,7 +8,8 @@
  *
  * A record is a set of bits: whether it contains all decisions that were acknowledged, and which of the NOTEs
  * under way. So there may be any number of decisions. An owner without a second asks the leader whether its
- * view is the newest. Where no member has the record, the owner rebuilds it (amnesia), and an era begins.
+ * view is the newest. A second that has copied the record from an owner that decides has a claim to it, whether the
+ * leader knows of that or not. Where no member has the record, the owner rebuilds it (amnesia), and an era begins.
  *
  * Claims: of two acknowledged decisions of one era one contains the other; an owner of the newest view that
  * answers a read, or refuses, has all that was acknowledged, and what it did not have is never there later;
@@ -24,7 +25,7 @@
  * with -DREBUILD_EARLY an owner does not wait for all members before it rebuilds; with -DNO_REBUILD it never
  * does: the claims must fail then.
  *
- * With -DFEW a view is one of five. Searched by hand: -DVIEWS=2 -DLOSSES=1, 16 million states, 1.8 GB.
+ * With -DFEW a view is one of five. Searched by hand: -DVIEWS=2 -DLOSSES=1, 8 million states, 1 GB.
  *
  * holds: -DVIEWS=2 -DREST
  * holds: -DVIEWS=3 -DFEW
@@ -73,6 +74,7 @@ byte without[3]; /* the last view without this node */
 byte knows[3];	 /* the newest view that it has learnt of */
 byte need[3];	 /* it acts from this view on; a later one than that in which it lost its memory */
 byte record[3];
+byte claims[3];	 /* the view, + 1, in which it was filled as second */
 bool holds[3];	 /* it has the record in the view that it knows */
 bool decides[3]; /* owner: it knows that its level is written */
 byte losses;
@@ -157,11 +159,7 @@ byte i, m, u;
 #else
 #define READY(n, v) (knows[n] == (v))
 #endif
-#ifdef HALF
-#define HAVING(v) (BIT(owner[v]) | (second[v] != NONE -> BIT(second[v]) : 0))
-#else
 #define HAVING(v) (BIT(owner[v]) | (level[v] == 2 -> BIT(second[v]) : 0))
-#endif
 #ifdef ALONE_UNASKED
 #define ASKED(n) true
 #else
@@ -177,10 +175,17 @@ byte i, m, u;
 #else
 #define ANNOUNCED(n, v) (knows[n] >= (v) || !IN(n, members[v]))
 #endif
-#ifdef NO_REBUILD
-#define REBUILT(v) false
+#ifdef HALF
+#define CLAIM(n, u) true
 #else
-#define REBUILT(v) (era[v] == (v))
+#define CLAIM(n, u) (claims[n] == (u) + 1)
+#endif
+#ifdef NO_REBUILD
+#define REBUILDS(v) false
+#else
+#define REBUILDS(v)                                                                                             \
+	(ANNOUNCED(0, v) && ANNOUNCED(1, v) && ANNOUNCED(2, v) && !SOURCE(0, v) && !SOURCE(1, v) &&             \
+	 !SOURCE(2, v))
 #endif
 #ifdef NOTE_ANY
 #define FENCED(n, v) (knows[n] >= (v))
@@ -193,22 +198,27 @@ byte i, m, u;
 #define IN_ORDER(n, v) (fill_view[n] != (v) + 1)
 #endif
 
+/* Node n, a member of view v, has the record of the newest view with a level before v. */
+#define SOURCE(n, v)                                                                                            \
+	(IN(n, members[v]) && KEPT(n, whole_view[v]) &&                                                         \
+	 (IN(n, whole[v]) || n == second[whole_view[v]] && CLAIM(n, whole_view[v])))
+
 #define LEARN(v)                                                                                                \
 	:: d_step { (v) <= view && knows[n] < (v) ->                                                            \
 		fill_view[n] = 0;                                                                               \
 		fill_record[n] = 0;                                                                             \
 		knows[n] = (v);                                                                                 \
-		holds[n] = (n == owner[v] || n == second[v] && GOES_ON(v)) && IN(n, whole[v]) &&                \
-			   KEPT(n, whole_view[v]) &&                                                            \
+		holds[n] = (n == owner[v] || n == second[v] && GOES_ON(v)) && SOURCE(n, v) &&                   \
 			   knows[n] >= need[n];                                                                 \
+		claims[n] = (holds[n] && n == second[v] && same[v] -> (v) + 1 : claims[n]);                     \
 		decides[n] = holds[n] && n == owner[v] && same[v] }
 
 /* Node s answers node n, which is owner or second of the view that n knows. */
 #define ANSWER(s)                                                                                               \
 	:: d_step { s != n && !holds[n] && ACTS(n) && fill_view[n] != knows[n] + 1 &&                           \
-		    (n == owner[knows[n]] && IN(s, whole[knows[n]]) && KEPT(s, whole_view[knows[n]]) &&         \
-		     READY(s, knows[n]) ||                                                                      \
-		     n == second[knows[n]] && s == owner[knows[n]] && knows[s] == knows[n] && holds[s] && ACTS(s)) -> \
+		    (n == owner[knows[n]] && SOURCE(s, knows[n]) && READY(s, knows[n]) ||                       \
+		     n == second[knows[n]] && s == owner[knows[n]] && knows[s] == knows[n] && holds[s] &&       \
+		     ACTS(s)) ->                                                                                \
 		fill_view[n] = knows[n] + 1;                                                                    \
 		fill_record[n] = record[s] }
 
@@ -250,15 +260,20 @@ end:	do
 		fill_view[n] = 0;
 		fill_record[n] = 0 }
 	/* amnesia: from what all announce */
-	:: d_step { n == owner[knows[n]] && knows[n] > 0 && !holds[n] && REBUILT(knows[n]) && ACTS(n) &&
-		    ANNOUNCED(0, knows[n]) && ANNOUNCED(1, knows[n]) && ANNOUNCED(2, knows[n]) ->
+	:: d_step { n == owner[knows[n]] && knows[n] > 0 && !holds[n] && ACTS(n) && REBUILDS(knows[n]) ->
+		era[knows[n]] = knows[n];
 		record[n] = ALL_ACKED;
-		holds[n] = true }
+		holds[n] = true;
+		fill_view[n] = 0;
+		fill_record[n] = 0 }
 	/* its level is written, which the leader does in the last view only */
 	:: d_step { n == owner[knows[n]] && knows[n] == view && holds[n] && level[view] == 0 && ACTS(n) ->
 		WRITE(1) }
-	:: d_step { n == second[knows[n]] && knows[n] == view && holds[n] && level[view] < 2 && ACTS(n) &&
-		    knows[owner[view]] == view && holds[owner[view]] -> WRITE(2) }
+	/* the owner tells the second, which has copied all, that its level is written; level 2 follows */
+	:: d_step { n == second[knows[n]] && holds[n] && ACTS(n) && claims[n] != knows[n] + 1 &&
+		    knows[owner[knows[n]]] == knows[n] && decides[owner[knows[n]]] -> claims[n] = knows[n] + 1 }
+	:: d_step { n == second[knows[n]] && knows[n] == view && claims[n] == view + 1 && level[view] == 1 &&
+		    ACTS(n) && knows[owner[view]] == view && holds[owner[view]] -> level[view] = 2 }
 #ifdef DECIDE_EARLY
 	:: n == owner[knows[n]] && holds[n] && !decides[n] -> decides[n] = true
 #endif
@@ -290,6 +305,7 @@ end:	do
 		record[n] = record[n] & ~ALL_ACKED & ~HAS_NOTE(0) & ~HAS_NOTE(1) & ~HAS_NOTE(2);
 #ifndef FORGOT
 		need[n] = view + 1;
+		claims[n] = 0;
 		holds[n] = false;
 		decides[n] = false;
 #endif
@@ -327,7 +343,7 @@ end:	do
 		:: else -> break                                                                                \
 		od;                                                                                             \
 		i = 0;                                                                                          \
-		era[view + 1] = (whole[view + 1] == 0 -> view + 1 : era[u]);                                    \
+		era[view + 1] = era[u];                                   \
 		u = 0; m = 0;                                                                                   \
 		view++ }
 #ifdef LEASES
@@ -366,7 +382,9 @@ end:	do
 /* Nothing more can happen: the owner of the last view decides, and its second has the record. */
 proctype rest()
 {
-end:	timeout -> assert(!quiet || losses > 0 || decides[owner[view]] && (second[view] == NONE || level[view] == 2))
+end:	timeout ->
+	assert(!quiet || losses > 0 ||
+	       decides[owner[view]] && (second[view] == NONE || level[view] == 2))
 }
 #endif
 
@@ -379,6 +397,7 @@ init
 		level[0] = 2;
 		holds[0] = true;
 		holds[1] = true;
+		claims[1] = 1;
 		decides[0] = true;
 		record[0] = ALL_ACKED;
 		record[1] = ALL_ACKED;

@@ -74,7 +74,7 @@ byte promised[KEEPERS];
 byte accepted[KEEPERS]; /* the ballot; 0: of the founding */
 byte value[KEEPERS];	/* NONE: nothing yet */
 
-/* ballots, from 1; each belongs to one keeper, who asks for promises and then leads */
+/* ballots, from 1; each belongs to one keeper, which asks for promises and then leads */
 mtype = { UNUSED, PREPARES, LEADS };
 mtype state[BALLOTS + 1];
 byte heard[BALLOTS + 1];	  /* promises, then ACCEPTED of its value */
