@@ -19,11 +19,11 @@
  *
  * With -DNOTE_ANY a second takes a NOTE of an older view; with -DFILL_LATE a node answers with its record that
  * has not learnt of the view; with -DUNORDERED a copy arrives after a NOTE that was sent later; with
- * -DDECIDE_EARLY an owner decides before its level is written; with -DHALF a second that only takes NOTEs counts
- * as having the record; with -DSECOND_KEEPS a second that had the record keeps it as it is; with -DFORGOT a node
- * that lost its memory acts as before; with -DALONE_UNASKED an owner without a second does not ask;
- * with -DREBUILD_EARLY an owner does not wait for all members before it rebuilds; with -DNO_REBUILD it never
- * does: the claims must fail then.
+ * -DDECIDE_EARLY an owner decides before its level is written; with -DHALF a second that only takes NOTEs has
+ * the record; with -DREAD_PENDING an owner shows what is not noted; with -DSECOND_KEEPS a second that had the
+ * record keeps it as it is; with -DFORGOT a node that lost its memory acts as before; with -DALONE_UNASKED an
+ * owner without a second does not ask; with -DREBUILD_EARLY an owner does not wait for all members before it
+ * rebuilds; with -DNO_REBUILD it never does: the claims must fail then.
  *
  * With -DFEW a view is one of five. Searched by hand: -DVIEWS=2 -DLOSSES=1, 8 million states, 1 GB.
  *
@@ -37,6 +37,7 @@
  * broken: -DVIEWS=2 -DDECIDE_EARLY
  * broken: -DVIEWS=2 -DHALF
  * broken: -DVIEWS=2 -DSECOND_KEEPS
+ * broken: -DVIEWS=1 -DREAD_PENDING
  * broken: -DVIEWS=1 -DLOSSES=1 -DFORGOT
  * broken: -DVIEWS=2 -DALONE_UNASKED
  * broken: -DVIEWS=2 -DFEW -DLOSSES=1 -DLEASES -DREBUILD_EARLY
@@ -274,6 +275,11 @@ end:	do
 		    knows[owner[knows[n]]] == knows[n] && decides[owner[knows[n]]] -> claims[n] = knows[n] + 1 }
 	:: d_step { n == second[knows[n]] && knows[n] == view && claims[n] == view + 1 && level[view] == 1 &&
 		    ACTS(n) && knows[owner[view]] == view && holds[owner[view]] -> level[view] = 2 }
+#ifdef READ_PENDING
+	:: d_step { note_view[n] == knows[n] + 1 && n == owner[knows[n]] && decides[n] && ACTS(n) ->
+		ACKNOWLEDGE(n, record[n], knows[n], false);
+		FORGET(n) }
+#endif
 #ifdef DECIDE_EARLY
 	:: n == owner[knows[n]] && holds[n] && !decides[n] -> decides[n] = true
 #endif

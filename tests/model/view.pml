@@ -21,13 +21,17 @@
  * with -DBEFORE_ASK with heartbeats of before the question; with -DNO_WAIT a new leader does not wait: the claims
  * must fail then.
  *
- * With -DFIXED the keepers stay, with -DNO_LEASES nobody asks for a lease. Searched by hand: -DVIEWS=2, 12 million
+ * Keepers 0, 1 and 2 found the cluster; then 3 replaces 2. With -DGROW 0 founds, then 1 and 2 join; with -DSHRINK
+ * only 0 remains. With -DFIXED the keepers stay, with -DNO_LEASES nobody asks for a lease. Searched by hand: -DVIEWS=2, 12 million
  * states, 1.2 GB; -DVIEWS=1 -DLEASE=2, 16 million states, 1.5 GB.
  *
  * holds: -DVIEWS=1
  * holds: -DVIEWS=2 -DFIXED
  * holds: -DVIEWS=1 -DFIXED -DLEASE=2
  * holds: -DVIEWS=2 -DNO_LEASES
+ * holds: -DVIEWS=1 -DGROW
+ * holds: -DVIEWS=2 -DNO_LEASES -DGROW
+ * holds: -DVIEWS=2 -DNO_LEASES -DSHRINK
  * holds: -DVIEWS=1 -DNO_LEASES -DFIXED -DBALLOTS=3
  * broken: -DVIEWS=1 -DNO_LEASES -DFIRST_VALUE
  * broken: -DVIEWS=1 -DNO_LEASES -DHALF_NEW
@@ -60,9 +64,22 @@
 #define SET(v)			   (((v) >> 1) & 1)
 #define SET_BEFORE(v)		   ((v)&1)
 
-/* Keepers 0, 1, 2 found the cluster; then 3 is there instead of 2. */
-#define COUNT(mask, c) (IN(0, mask) + IN(1, mask) + (c == 0 -> IN(2, mask) : IN(3, mask)))
-#define MAJORITY(mask, c) (COUNT(mask, c) >= 2)
+/* The keepers of the founding, and those of a later view. */
+#ifdef GROW
+#define FIRST 1
+#define THEN  7
+#else
+#ifdef SHRINK
+#define FIRST 7
+#define THEN  1
+#else
+#define FIRST 7
+#define THEN  11
+#endif
+#endif
+#define KEEPING(c)	  (c == 0 -> FIRST : THEN)
+#define ONES(mask)	  (IN(0, mask) + IN(1, mask) + IN(2, mask) + IN(3, mask))
+#define MAJORITY(mask, c) (2 * ONES(mask & KEEPING(c)) > ONES(KEEPING(c)))
 #ifdef HALF_NEW
 #define BOTH(mask, v) MAJORITY(mask, SET(v))
 #else
@@ -248,7 +265,7 @@ init
 	byte i;
 	atomic {
 		do
-		:: i < KEEPERS -> value[i] = (i < 3 -> VALUE(0, 0, 1, 0, 0) : NONE); i++
+		:: i < KEEPERS -> value[i] = (IN(i, FIRST) -> VALUE(0, 0, 1, 0, 0) : NONE); i++
 		:: else -> break
 		od;
 		i = 0;
