@@ -11,11 +11,14 @@
  * view is the newest. A second that has copied the record from an owner that decides has a claim to it, whether the
  * leader knows of that or not. Where no member has the record, the owner rebuilds it (amnesia), and an era begins.
  *
- * Claims: of two acknowledged decisions of one era one contains the other; an owner of the newest view that
- * answers a read, or refuses, has all that was acknowledged, and what it did not have is never there later;
- * once an era is answered in, an owner alone acknowledges nothing in an earlier one; with -DLEASES, where a
- * node that is not in a later view has stopped, nobody does. With -DREST: when nothing more can happen, the
- * owner of the newest view decides, and its second has the record.
+ * With -DLEASES a node stops when its lease of an older view has run out; a view without it waits for that, and so
+ * does the level of an owner. Without, clocks may stand still, and leases last for ever.
+ *
+ * Claims: of two acknowledged decisions of one era one contains the other. An owner of the newest view that
+ * answers a read, or refuses, has all that was acknowledged, and what it did not have is never there later; with
+ * -DLEASES any owner. Once an era is answered in, an owner alone acknowledges nothing in an earlier one; with
+ * -DLEASES nobody does. A record is rebuilt only where no member has it. With -DREST: when nothing more can
+ * happen, the owner of the newest view decides, and its second has the record.
  *
  * With -DNOTE_ANY a second takes a NOTE of an older view; with -DFILL_LATE a node answers with its record that
  * has not learnt of the view; with -DUNORDERED a copy arrives after a NOTE that was sent later; with
@@ -23,14 +26,16 @@
  * the record; with -DREAD_PENDING an owner shows what is not noted; with -DSECOND_KEEPS a second that had the
  * record keeps it as it is; with -DFORGOT a node that lost its memory acts as before; with -DALONE_UNASKED an
  * owner without a second does not ask; with -DREBUILD_EARLY an owner does not wait for all members before it
- * rebuilds; with -DNO_REBUILD it never does: the claims must fail then.
+ * rebuilds; with -DNO_REBUILD it never does; with -DLEVEL_EARLY a level does not wait for leases of older views: the
+ * claims must fail then.
  *
- * With -DFEW a view is one of five. Searched by hand: -DVIEWS=2 -DLOSSES=1, 8 million states, 1 GB.
+ * With -DFEW a view is one of five. Searched by hand: -DVIEWS=3 -DFEW -DLEASES, 7 million states, 1 GB.
  *
  * holds: -DVIEWS=2 -DREST
  * holds: -DVIEWS=3 -DFEW
  * holds: -DVIEWS=2 -DFEW -DLOSSES=1
  * holds: -DVIEWS=2 -DFEW -DLOSSES=1 -DLEASES
+ * holds: -DVIEWS=2 -DREST -DLEASES
  * broken: -DVIEWS=1 -DNOTE_ANY
  * broken: -DVIEWS=1 -DFILL_LATE
  * broken: -DVIEWS=2 -DUNORDERED
@@ -40,7 +45,8 @@
  * broken: -DVIEWS=1 -DREAD_PENDING
  * broken: -DVIEWS=1 -DLOSSES=1 -DFORGOT
  * broken: -DVIEWS=2 -DALONE_UNASKED
- * broken: -DVIEWS=2 -DFEW -DLOSSES=1 -DLEASES -DREBUILD_EARLY
+ * broken: -DVIEWS=2 -DREBUILD_EARLY
+ * broken: -DVIEWS=1 -DLEASES -DLEVEL_EARLY
  * broken: -DVIEWS=1 -DREST -DNO_REBUILD
  */
 #ifndef VIEWS
@@ -67,9 +73,6 @@ byte whole[VIEWS + 1]; /* the nodes that have the record in the newest view befo
 byte whole_view[VIEWS + 1]; /* that view */
 bool same[VIEWS + 1];  /* the pair of the view before, which had level 2 */
 byte era[VIEWS + 1];   /* the last view, up to this one, that began with amnesia */
-#ifdef LEASES
-byte without[3]; /* the last view without this node */
-#endif
 
 /* nodes */
 byte knows[3];	 /* the newest view that it has learnt of */
@@ -78,6 +81,9 @@ byte record[3];
 byte claims[3];	 /* the view, + 1, in which it was filled as second */
 bool holds[3];	 /* it has the record in the view that it knows */
 bool decides[3]; /* owner: it knows that its level is written */
+#ifdef LEASES
+bool lapsed[3]; /* its lease has run out, and the leader knows; until it learns of the newest view */
+#endif
 byte losses;
 
 /* messages: the NOTE of each owner, and what is copied to each node */
@@ -145,10 +151,21 @@ byte i, m, u;
 
 #ifdef LEASES
 #define STRICT true
-#define ACTS(n) (knows[n] >= need[n] && without[n] <= knows[n])
+#define ACTS(n) (knows[n] >= need[n] && !lapsed[n])
+#define READS(n) true
+#define RENEWED(n) (knows[n] == view || lapsed[n])
+#define LAPSE(n, is) lapsed[n] = is;
 #else
 #define STRICT false
 #define ACTS(n) (knows[n] >= need[n])
+#define READS(n) (knows[n] == view)
+#define RENEWED(n) true
+#define LAPSE(n, is)
+#endif
+#ifdef LEVEL_EARLY
+#define NO_OLD_LEASE true
+#else
+#define NO_OLD_LEASE (RENEWED(0) && RENEWED(1) && RENEWED(2))
 #endif
 #ifdef FORGOT
 #define KEPT(n, u) true
@@ -209,6 +226,7 @@ byte i, m, u;
 		fill_view[n] = 0;                                                                               \
 		fill_record[n] = 0;                                                                             \
 		knows[n] = (v);                                                                                 \
+		LAPSE(n, (v) < view)                                                                            \
 		holds[n] = (n == owner[v] || n == second[v] && GOES_ON(v)) && SOURCE(n, v) &&                   \
 			   knows[n] >= need[n];                                                                 \
 		claims[n] = (holds[n] && n == second[v] && same[v] -> (v) + 1 : claims[n]);                     \
@@ -236,7 +254,7 @@ byte i, m, u;
 	denied[s] = denied[s] || UNSEEN(s)
 
 #define NEWS(s) (UNSEEN(s) || denied[s] && (record[n] & HAS_NOTE(s)))
-#define SHOWS (NEWS(0) || NEWS(1) || NEWS(2) || era[view] > acked_era || !(record[n] & ALL_ACKED))
+#define SHOWS (NEWS(0) || NEWS(1) || NEWS(2) || era[knows[n]] != acked_era || !(record[n] & ALL_ACKED))
 
 #define WRITE(l)                                                                                                \
 	level[view] = l;                                                                                        \
@@ -268,7 +286,9 @@ end:	do
 		fill_view[n] = 0;
 		fill_record[n] = 0 }
 	/* its level is written, which the leader does in the last view only */
-	:: d_step { n == owner[knows[n]] && knows[n] == view && holds[n] && level[view] == 0 && ACTS(n) ->
+	:: d_step { n == owner[knows[n]] && knows[n] == view && holds[n] && level[view] == 0 && ACTS(n) &&
+		    NO_OLD_LEASE ->
+		assert(era[view] != view || !SOURCE(0, view) && !SOURCE(1, view) && !SOURCE(2, view));
 		WRITE(1) }
 	/* the owner tells the second, which has copied all, that its level is written; level 2 follows */
 	:: d_step { n == second[knows[n]] && holds[n] && ACTS(n) && claims[n] != knows[n] + 1 &&
@@ -283,13 +303,20 @@ end:	do
 #ifdef DECIDE_EARLY
 	:: n == owner[knows[n]] && holds[n] && !decides[n] -> decides[n] = true
 #endif
-	/* the owner of the newest view answers, and decides nothing: a read, a refusal */
-	:: d_step { !quiet && knows[n] == view && n == owner[view] && decides[n] && ACTS(n) && SHOWS ->
-		BEGIN_ERA(view);
-		assert(record[n] & ALL_ACKED);
-		LOOK(0);
-		LOOK(1);
-		LOOK(2) }
+	/* an owner answers, and decides nothing: a read, a refusal */
+	:: d_step { !quiet && n == owner[knows[n]] && READS(n) && decides[n] && ACTS(n) && SHOWS ->
+		if
+		:: era[knows[n]] < acked_era -> assert(!STRICT)
+		:: else ->
+			BEGIN_ERA(knows[n]);
+			assert(record[n] & ALL_ACKED);
+			LOOK(0);
+			LOOK(1);
+			LOOK(2)
+		fi }
+#ifdef LEASES
+	:: d_step { knows[n] < view && !lapsed[n] -> lapsed[n] = true }
+#endif
 	/* the owner decides; another NOTE of it would come after this one */
 	:: d_step { !quiet && n == owner[knows[n]] && decides[n] && note_view[n] == 0 && ACTS(n) &&
 		    second[knows[n]] != NONE ->
@@ -344,7 +371,10 @@ end:	do
 				whole[view + 1] = whole[view + 1] | BIT(i)                                      \
 			:: else                                                                                 \
 			fi;                                                                                     \
-			WITHOUT                                                                                 \
+			if                                                                                      \
+			:: IN(i, m)                                                                             \
+			:: else -> skip; LAPSE(i, true)                                                         \
+			fi;                                                                                     \
 			i++                                                                                     \
 		:: else -> break                                                                                \
 		od;                                                                                             \
@@ -352,12 +382,6 @@ end:	do
 		era[view + 1] = era[u];                                   \
 		u = 0; m = 0;                                                                                   \
 		view++ }
-#ifdef LEASES
-#define WITHOUT without[i] = (IN(i, m) -> without[i] : view + 1);
-#else
-#define WITHOUT
-#endif
-
 proctype leader()
 {
 end:	do
