@@ -22,8 +22,7 @@
  * must fail then.
  *
  * Keepers 0, 1 and 2 found the cluster; then 3 replaces 2. With -DGROW 0 founds, then 1 and 2 join; with -DSHRINK
- * only 0 remains. With -DFIXED the keepers stay, with -DNO_LEASES nobody asks for a lease. Searched by hand: -DVIEWS=2, 12 million
- * states, 1.2 GB; -DVIEWS=1 -DLEASE=2, 16 million states, 1.5 GB.
+ * only 0 remains. With -DFIXED the keepers stay, with -DNO_LEASES nobody asks for a lease.
  *
  * holds: -DVIEWS=1
  * holds: -DVIEWS=2 -DFIXED
