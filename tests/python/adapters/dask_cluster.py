@@ -83,19 +83,35 @@ class Dask:
 
     def read_by(self, make, readers, node=0):
         """A future of make() at a node, and one of each of readers, by node: it is made when all of them wait for it."""
-        gate = uuid.uuid4().hex
+        opened, wait = self.gate()
+        made = self.submit(lambda: wait() and make(), node=node)
+        futures = [self.submit(function, made, node=at) for at, function in readers.items()]
+        opened(made, len(futures))
+        return made, futures
+
+    def read_at_once(self, value, readers):
+        """A future of each of readers, by node, of a value that is there already: they begin together."""
+        opened, wait = self.gate()
+        begin = self.submit(wait, node=0)
+        futures = [self.submit(lambda given, _, function=function: function(given), value, begin, node=at)
+                   for at, function in readers.items()]
+        opened(begin, len(futures))
+        return futures
+
+    def gate(self):
+        """What a task waits with, and what ends that when so many others wait for the task."""
+        name = uuid.uuid4().hex
+
+        def wait():
+            return distributed.Event(name).wait()
 
         def waiting(key, dask_scheduler):
             return len(dask_scheduler.tasks[key].waiters) if key in dask_scheduler.tasks else 0
 
-        def made_then():
-            distributed.Event(gate).wait()
-            return make()
-        made = self.submit(made_then, node=node)
-        futures = [self.submit(function, made, node=at) for at, function in readers.items()]
-        until(lambda: self.client.run_on_scheduler(waiting, key=made.key) == len(readers))
-        distributed.Event(gate, client=self.client).set()
-        return made, futures
+        def opened(task, count):
+            until(lambda: self.client.run_on_scheduler(waiting, key=task.key) == count)
+            distributed.Event(name, client=self.client).set()
+        return opened, wait
 
     def counts(self):
         return sarissa.dask.counts(self.client)

@@ -279,7 +279,7 @@ def test_objects_that_others_delete(dask, local):
             node.delete(info.id, raw=True)
     before = dask.counts()
     for got in (made, first):
-        readers = [dask.submit(where_is, got, node=node) for node in (2, 3)]
+        readers = dask.read_at_once(got, {node: where_is for node in (2, 3)})
         assert [one[2] for one in dask.client.gather(readers)] == 2 * [MIB * (MIB - 1) // 2]
     told = dask.since(before)
     assert told["put"] >= 1 and told["arrived"] >= 1 and told["as bytes"] == 0, told
@@ -323,7 +323,7 @@ def test_a_killed_workers_objects_go(dask, local):
     dask.children[4].wait()
     assert got.result().sum() == MIB
     before = dask.counts()
-    again = [dask.submit(where_is, got, node=node) for node in (1, 2)]
+    again = dask.read_at_once(got, {node: where_is for node in (1, 2)})
     assert [one[2] for one in dask.client.gather(again)] == [MIB, MIB]
     told = dask.since(before)  # its reader holds it
     assert told["put"] == told["as bytes"] == told["not put"] == 0 and told["passed on"] == told["arrived"] > 0, told

@@ -89,8 +89,7 @@ def test_a_full_store_at_the_receiver(small, dask):
     full = small.open(2)
     full.put("ballast", bytes(60 * MIB))
     before = dask.counts()
-    made = dask.submit(filled, 7, node=0)
-    sums = [dask.submit(lambda a: int(a.sum()), made, node=node) for node in (1, 2)]
+    made, sums = dask.read_by(lambda: filled(7), {node: lambda a: int(a.sum()) for node in (1, 2)})
     assert dask.client.gather(sums) == 2 * [7 * 8 * MIB]
     server = dask.client.submit(Server, actor=True, workers=[dask.address[0]]).result()
     for _ in range(2):  # the second time it is an id
