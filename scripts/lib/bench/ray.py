@@ -292,6 +292,14 @@ def told_of(rows):
         yield row
 
 
+def kept(args, rows):
+    """Each row is for the page as soon as it has come, but those that try the bench."""
+    for row in rows:
+        if not args.size and "lost" not in row:
+            ray_page.record([row])
+        yield row
+
+
 def idle(bed):
     """While nothing is asked of Ray: cores that its processes keep busy, and the share of all that others do."""
     ours, machine, begin = sum(bed.ray.cpu_seconds().values()), transfer.machine_busy_seconds(), time.monotonic()
@@ -334,10 +342,8 @@ def main(argv):
     shell.require_root("scripts/bench")
     engines.python()
     options.check_memory(args.nodes * 600 * MB, "fewer --nodes")
-    told = taken(args, measure(args))
+    told = taken(args, kept(args, measure(args)))
     rows = [row for row in told if "lost" not in row]
-    if not args.size:
-        ray_page.record(rows)
     table(rows)
     if any(row["killed"] for row in rows):
         say("a node was killed:")
