@@ -124,28 +124,24 @@ def nested() -> Iterator[List[Ref]]:
         del _nesting.refs
 
 
-def leaves(refs: Sequence[Any]) -> List[Any]:
-    """The Ray references of the tasks that these wait for."""
-    found: List[Any] = []
+def _made_from(refs: Sequence[Any]) -> Iterator[Tuple[Any, Origin]]:
+    """The Refs among them, and among the sources of reduces, that are no reduces; with their origins."""
     for ref in refs:
         origin = getattr(ref, "_origin", Origin())
         if origin.sources:
-            found += leaves(origin.sources)
-        elif origin.task is not None and not origin.made:
-            found.append(origin.task)
-    return found
+            yield from _made_from(origin.sources)
+        else:
+            yield ref, origin
+
+
+def leaves(refs: Sequence[Any]) -> List[Any]:
+    """The Ray references of the tasks that these wait for."""
+    return [origin.task for _, origin in _made_from(refs) if origin.task is not None and not origin.made]
 
 
 def unbound(refs: Sequence[Any]) -> List[Any]:
-    """Those among them, and among the sources of reduces, whose objects somebody puts of whom they do not know."""
-    found: List[Any] = []
-    for ref in refs:
-        origin = getattr(ref, "_origin", Origin())
-        if origin.sources:
-            found += unbound(origin.sources)
-        elif origin.task is None and not origin.made:
-            found.append(ref)
-    return found
+    """Those without a task, and sources of these without one, that nobody here has put."""
+    return [ref for ref, origin in _made_from(refs) if origin.task is None and not origin.made]
 
 
 def state(ref: Any, done: Any) -> Tuple[str, Any]:
